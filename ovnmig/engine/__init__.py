@@ -1,0 +1,1 @@
+"""Runs the steps the core decides: record, effects, timers, recovery."""
