@@ -1,0 +1,33 @@
+# Every verb installs what it needs first (devenv/bootstrap); on a machine that has it all, that is instant.
+SUITE ?= trixie
+STAGES ?=
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test check contract bench clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+demo: ## sessions of migrating VMs on real OVN, with controls that die (SUITE=trixie or bookworm)
+	@devenv/bootstrap
+	@devenv/sandbox demo --suite $(SUITE)
+
+test: ## every check and every test, the sandbox ones too (STAGES="core unit" runs only those)
+	@devenv/bootstrap
+	@tools/test $(STAGES)
+
+check: ## lint, format, types, imports, dependencies, spelling, file lengths; seconds
+	@devenv/bootstrap check
+	@tools/check
+
+contract: ## write api/ and schemas/ anew from the code
+	@devenv/bootstrap check
+	@.venv/bin/ovnmig contract
+
+bench: ## measurements that no test depends on
+	@devenv/bootstrap
+	@.venv/bin/pytest tests/bench
+
+clean: ## remove the virtual environment, caches and reports of this folder, and the sandbox
+	@if [ -x devenv/sandbox ] && [ -d .venv ]; then devenv/sandbox clean; fi
+	@rm -rf .venv .cache out dist
