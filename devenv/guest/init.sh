@@ -1,0 +1,60 @@
+#!/bin/sh
+# First program of the guest: file systems, the link to the host, then the command daemon.
+# The root is a folder of the host, read-only; everything written goes to a tmpfs over it.
+# The kernel passes on as environment: GUEST_ADDRESS (with prefix), CHANNEL_PORT.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+say() { echo "init: $*"; }
+
+power_off() {
+    say "powering off"
+    python3 -c 'import ctypes, os; os.sync(); ctypes.CDLL(None).reboot(0x4321fedc)'
+}
+
+if [ "$1" != second-stage ]; then
+    mount -t tmpfs -o mode=755 overlay-state /mnt || { say "no tmpfs"; power_off; }
+    mkdir /mnt/upper /mnt/work /mnt/root
+    mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work root /mnt/root || { say "no overlay"; power_off; }
+    for folder in src out venv; do
+        case $folder in
+            venv) target=/mnt/root/opt/ovnmig ;;
+            *) target=/mnt/root/$folder ;;
+        esac
+        mkdir -p "$target"
+        mount -t hostfs -o "hostfs=$HOST_BASE/$folder" hostfs "$target" || { say "cannot mount $folder"; power_off; }
+    done
+    mkdir -p /mnt/root/old
+    cd /mnt/root && pivot_root . old && exec chroot . /bin/sh /src/devenv/guest/init.sh second-stage
+    say "cannot change to the writable root"
+    power_off
+fi
+
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev 2>/dev/null
+mkdir -p /dev/pts /dev/shm
+mount -t devpts devpts /dev/pts
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /tmp
+mkdir -p /run/netns /run/lock /run/ovnmig/nodes /var/log/ovnmig
+ln -sfn /proc/self/fd /dev/fd
+mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
+
+hostname ovnmig-sandbox
+printf '127.0.0.1 localhost ovnmig-sandbox\n::1 localhost\n' >/etc/hosts
+ip link set lo up
+ip link set vec0 up
+ip addr add "$GUEST_ADDRESS" dev vec0
+sysctl -q -w net.ipv4.ip_unprivileged_port_start=0 2>/dev/null
+ulimit -n 65536
+ulimit -c 0
+
+export HOME=/root LANG=C.UTF-8 TERM=dumb PYTHONPATH=/src PYTHONPYCACHEPREFIX=/tmp/pycache PYTHONUNBUFFERED=1
+unset HOST_BASE
+export PATH=/opt/ovnmig/bin:$PATH
+say "ready for commands after $(cut -d' ' -f1 /proc/uptime) s"
+/usr/bin/python3 -m devenv.guest.execd --listen "${GUEST_ADDRESS%/*}:$CHANNEL_PORT"
+say "the command daemon ended"
+kill -TERM -1
+sleep 0.3
+power_off

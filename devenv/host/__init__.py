@@ -1,0 +1,1 @@
+"""The host side of the sandbox: images, boot, command channel, command line."""
