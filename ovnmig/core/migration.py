@@ -113,3 +113,8 @@ class MigrationRecord:
     reason: str = ""
     counts: Counts = field(default_factory=Counts)
     phase_times: tuple[tuple[Phase, float], ...] = ()
+    """When each phase was entered, oldest first; a phase may come twice (``copying`` after a lost transfer)."""
+    owner: str = ""
+    """Who owned the gateway when last observed after the switch; empty before, or when nobody did."""
+    warnings: tuple[str, ...] = ()
+    """What a person should know although the migration goes on (``transfer: none``, a leg that could not be copied)."""
