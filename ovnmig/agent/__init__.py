@@ -1,0 +1,3 @@
+"""The node helper: control API, session streams, zones, transfer jobs, announcements."""
+
+from __future__ import annotations
