@@ -1,0 +1,1 @@
+"""The REST service: routes, wire models, problem documents and the event stream over a ControllerApi."""

@@ -1,0 +1,98 @@
+"""``/v1/migrations``: start, watch, switch and cancel."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+
+from ovnmig.engine.protocols import ControllerApi
+from ovnmig.service.openapi import problems
+from ovnmig.service.parameters import (
+    IdempotencyKey,
+    MigrationFilterQuery,
+    MigrationOptionsQuery,
+    MigrationPath,
+    NoQueryParameters,
+)
+from ovnmig.service.routes_udns import migration_url
+from ovnmig.service.wire_migration import (
+    DryRunAnswer,
+    MigrationAnswer,
+    MigrationCreate,
+    MigrationList,
+    dry_run_answer,
+    migration_answer,
+)
+
+
+def migration_routes(controller: ControllerApi) -> APIRouter:
+    """The routes, bound to ``controller``."""
+    router = APIRouter(prefix="/v1/migrations", tags=["migrations"])
+
+    @router.post(
+        "",
+        operation_id="startMigration",
+        status_code=202,
+        response_model=MigrationAnswer,
+        responses={200: {"model": DryRunAnswer, "description": "Dry run: nothing was written"}}
+        | problems(404, 409, 422, 502, 503),
+    )
+    async def start_migration(
+        body: MigrationCreate,
+        query: MigrationOptionsQuery,
+        response: Response,
+        idempotency_key: IdempotencyKey = None,
+    ) -> MigrationAnswer | JSONResponse:
+        """Start a migration. 202 means that its record is in the Northbound database; a dry run answers 200."""
+        request = body.to_core(idempotency_key)
+        if query.dry_run or body.dry_run:
+            result = dry_run_answer(await controller.dry_run(request), request)
+            return JSONResponse(result.model_dump(mode="json"))
+        record = await controller.migrate(request)
+        response.headers["Location"] = migration_url(record.id)
+        return migration_answer(record)
+
+    @router.get("", operation_id="listMigrations", responses=problems(422, 503))
+    async def list_migrations(query: MigrationFilterQuery) -> MigrationList:
+        """The latest migration of every UDN, or of one, the newest first."""
+        records = await controller.migrations(udn=query.udn)
+        ordered = sorted(records, key=lambda r: r.created_at, reverse=True)
+        return MigrationList(migrations=[migration_answer(r) for r in ordered])
+
+    @router.get("/{migration_id}", operation_id="getMigration", responses=problems(404, 422, 503))
+    async def get_migration(migration_id: MigrationPath, _query: NoQueryParameters) -> MigrationAnswer:
+        """Where a migration stands and what it waits for."""
+        return migration_answer(await controller.migration(migration_id))
+
+    @router.delete(
+        "/{migration_id}",
+        operation_id="cancelMigration",
+        status_code=202,
+        responses=problems(404, 409, 422, 503),
+    )
+    async def cancel_migration(
+        migration_id: MigrationPath, _query: NoQueryParameters, response: Response
+    ) -> MigrationAnswer:
+        """Cancel: rolls back while the switch is not committed; afterwards it only ends the overlap, or is a 409."""
+        record = await controller.cancel(migration_id)
+        response.headers["Location"] = migration_url(record.id)
+        return migration_answer(record)
+
+    @router.post(
+        "/{migration_id}/switch",
+        operation_id="switchMigration",
+        status_code=202,
+        responses=problems(404, 409, 422, 503),
+    )
+    async def switch_migration(
+        migration_id: MigrationPath,
+        _query: NoQueryParameters,
+        response: Response,
+        _key: IdempotencyKey = None,
+    ) -> MigrationAnswer:
+        """Order the switch of a migration whose trigger is manual (or do not wait for the VM). Repeating is harmless."""
+        record = await controller.switch(migration_id)
+        response.headers["Location"] = migration_url(record.id)
+        return migration_answer(record)
+
+    return router
