@@ -30,16 +30,14 @@ def crash(plan: Plan, name: str) -> None:
 
 
 def restart(plan: Plan, name: str) -> None:
-    """The node boots: an empty kernel (datapath, connection tracking), its database file, its daemons, its agent.
+    """The node boots: an empty kernel (datapath, connection tracking), its databases, daemons and agent.
 
     Ports of VMs are gone from the database, as hypervisors remove them at boot.
     """
     node = _chassis(plan, name)
-    for argv in (
-        ["ovs-dpctl", "del-dp", "ovs-system"],
-        ["ip", "link", "delete", "genev_sys_6081"],
-        ["conntrack", "-F"],
-    ):
+    datapath = ["ovs-dpctl", "del-dp", "ovs-system"]
+    tunnel = ["ip", "link", "delete", "genev_sys_6081"]
+    for argv in (datapath, tunnel, ["conntrack", "-F"]):
         try:
             on_node(name, argv)
         except CommandError:
