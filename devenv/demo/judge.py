@@ -84,7 +84,7 @@ def silent_second(times: Sequence[float], since: float, until: float) -> float:
 
 
 def gaps(times: Sequence[float], since: float, until: float) -> list[tuple[float, float]]:
-    """(begin, length) of the gaps between arrivals overlapping [since, until]; a last silence ends at ``until``."""
+    """(begin, length) of the gaps between arrivals overlapping [since, until]; silence to the end is one."""
     ordered = [*sorted(times)]
     if not ordered or ordered[-1] < until:
         ordered.append(until)

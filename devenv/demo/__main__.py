@@ -1,0 +1,126 @@
+"""Play the demo on the running cluster: `python -m devenv.demo --out DIR [--runs NAME,...]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from devenv.demo import report, rest
+from devenv.demo.judge import Move, describe, wire_counts
+from devenv.demo.moves import leg
+from devenv.demo.plan import AFTER_MOVE_S, BASELINE_S, RUNS, Run, expectation
+from devenv.demo.stage import SUBNETS, Stage
+from devenv.demo.traffic import Traffic
+from devenv.guest.plan import PlanError
+from devenv.guest.shell import ClusterError, CommandError, on_node
+
+BEGAN = time.monotonic()
+
+
+def say(text: str) -> None:
+    """A line of progress with the time since the start."""
+    print(f"[{time.monotonic() - BEGAN:5.0f} s] {text}", flush=True)
+
+
+def play(stage: Stage, run: Run, folder: Path) -> dict[str, Any]:
+    """One run from its gateway's creation to its deletion; returns its entry of the report."""
+    say(f"run {run.name}: {run.says}")
+    by_hand = run.way == "node-address"
+    if by_hand:
+        stage.create_plain_router()
+    else:
+        stage.create_gateway(follow=run.way != "pinned")
+    stage.wait_reachable()
+    traffic = Traffic(folder)
+    moves: list[Move] = []
+    legs: list[list[str]] = []
+    try:
+        traffic.start()
+        say(f"sessions are open; {BASELINE_S:.0f} s of baseline")
+        time.sleep(BASELINE_S)
+        for letter in run.legs:
+            move, paths = leg(stage, run, letter, say)
+            moves.append(move)
+            legs.append(paths)
+            time.sleep(AFTER_MOVE_S)
+        records = traffic.finish()
+    except BaseException:
+        traffic.abandon()
+        raise
+    migrations = [[rest.call("GET", path) for path in paths] for paths in legs]
+    wire = wire_counts(records, *traffic.packets(), SUBNETS)
+    told = [describe(r, expectation(run, r.session, r.translated), moves) for r in records]
+    if by_hand:
+        stage.delete_plain_router()
+    else:
+        stage.delete_gateway()
+    entry = {
+        "name": run.name,
+        "says": run.says,
+        "sessions": told,
+        "survived": sum(bool(s["survived"]) for s in told),
+        "total": len(told),
+        "nb_transactions": [max(m["nb_transactions"] for m in ms) for ms in migrations if ms],
+        "rst_seen": wire.rst,
+        "icmp_unreachable_seen": wire.unreachable,
+        "private_source_seen": wire.private_source,
+        "entries": {k: sum(m["counts"][k] for ms in migrations for m in ms) for k in report.COUNTS},
+        "move_s": [round(m.ended - m.began, 2) for m in moves],
+    }
+    print("\n" + report.table(entry) + "\n", flush=True)
+    return entry
+
+
+def versions(stage: Stage) -> dict[str, str]:
+    """What the report says it ran on."""
+    node = stage.chassis["a"]
+    ovn_version = on_node(node, ["ovn-controller", "--version"]).split()[1]
+    datapath = on_node(node, ["ovs-vsctl", "get", "Bridge", "br-int", "datapath_type"]).strip().strip('"')
+    return {
+        "suite": os.environ.get("SUITE", "trixie"),
+        "ovn": ovn_version,
+        "kernel": platform.release(),
+        "datapath": datapath or "system",
+        "vm": "namespace",
+    }
+
+
+def main() -> int:
+    """Exit codes: 0 everything went as expected, 1 something did not, 2 the demo could not be played."""
+    parser = argparse.ArgumentParser(prog="devenv.demo", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder of report.json")
+    parser.add_argument("--runs", default=",".join(r.name for r in RUNS), help="which runs, by name")
+    args = parser.parse_args()
+    wanted = args.runs.split(",")
+    if unknown := set(wanted) - {r.name for r in RUNS}:
+        parser.error(f"no run named {', '.join(sorted(unknown))}")
+    try:
+        stage = Stage.of_the_running_cluster()
+        with tempfile.TemporaryDirectory(prefix="demo-") as scratch:
+            done: dict[str, Any] = {**versions(stage), "runs": []}
+            for run in (r for r in RUNS if r.name in wanted):
+                stage.remove()
+                stage.build_vms()
+                done["runs"].append(play(stage, run, Path(scratch) / run.name))
+                report.write(done, args.out)
+        stage.remove()
+    except (ClusterError, CommandError, PlanError, rest.RestError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
+    problems = [f"{run['name']}: {text}" for run in done["runs"] for text in report.run_problems(run)]
+    for text in problems:
+        print(f"! {text}")
+    say(
+        "every session went as expected" if not problems else f"{len(problems)} things did not go as expected"
+    )
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
