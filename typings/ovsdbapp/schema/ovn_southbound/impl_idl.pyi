@@ -1,0 +1,4 @@
+from ovsdbapp.api import API
+from ovsdbapp.backend.ovs_idl import Backend
+
+class OvnSbApiIdlImpl(Backend, API): ...

@@ -1,0 +1,3 @@
+class NetlinkError(Exception):
+    code: int
+    def __init__(self, code: int, msg: str | None = None) -> None: ...
