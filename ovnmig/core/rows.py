@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 Scalar = str | int | bool
 ColumnValue = Scalar | tuple[Scalar, ...] | Mapping[str, str]
-"""A column's wanted value: a scalar, a set (tuple; order does not matter), or a string map. Optional columns: ``()`` is empty."""
+"""A column's wanted value: a scalar, a set (tuple; order does not matter), or a string map. Optional columns:
+``()`` is empty."""
 
 OWNER_MARK = "ovnmig-owner"
 UDN_MARK = "ovnmig-udn"
@@ -15,12 +16,14 @@ ROLE_MARK = "ovnmig-role"
 EPOCH_MARK = "ovnmig-epoch"
 DOCUMENT_MARK = "ovnmig-document"
 RECORD_ROLE = "record"
-"""The role of the record row (an Address_Set), handled by the driver from ``Change.document``; never in ``Change.rows``."""
+"""The role of the record row (an Address_Set), handled by the driver from ``Change.document``; never in
+``Change.rows``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The row that references this one: by our role, or by UUID where the row is not ours (the attached switch)."""
+    """The row that references this one: by our role, or by UUID where the row is not ours (the attached
+    switch)."""
 
     column: str
     role: str | None = None
@@ -31,10 +34,11 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One wanted row. ``role`` is unique within the UDN and stands in ``external_ids:ovnmig-role``; rows are found by it.
+    """One wanted row. ``role`` is unique within the UDN and stands in ``external_ids:ovnmig-role``; rows are
+    found by it.
 
-    ``columns`` lists every column ovnmig sets, without the marks (the driver adds them to ``external_ids``). Columns the
-    live schema lacks are left out by the driver. For map columns only the listed keys are ours.
+    ``columns`` lists every column ovnmig sets, without the marks (the driver adds them to ``external_ids``).
+    Columns the live schema lacks are left out by the driver. For map columns only the listed keys are ours.
     """
 
     role: str
@@ -45,20 +49,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class PortEdit:
-    """Option keys to set (or remove: ``None``) on a VM's port, which is not ours; other keys are never touched."""
+    """Option keys to set (or remove: ``None``) on a VM's port, which is not ours; other keys are never
+    touched."""
 
     port: str
     options: Mapping[str, str | None]
     only_if: Mapping[str, str | None] | None = None
-    """Apply only while these keys still have these values (``None``: absent): a foreign writer's later value is kept."""
+    """Apply only while these keys still have these values (``None``: absent): a foreign writer's later value
+    is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One transaction on a UDN. The driver verifies the epoch, diffs and writes all of it atomically, or nothing.
+    """One transaction on a UDN. The driver verifies the epoch, diffs and writes all of it atomically, or
+    nothing.
 
-    ``expected_epoch`` ``None``: the record must not exist yet. ``rows`` ``None``: rows stay as they are; otherwise the
-    complete set of rows the UDN is to own (missing ones created, others updated, surplus ones deleted).
+    ``expected_epoch`` ``None``: the record must not exist yet. ``rows`` ``None``: rows stay as they are;
+    otherwise the complete set of rows the UDN is to own (missing ones created, others updated, surplus ones
+    deleted).
     ``document`` ``None``: the record row is deleted too (with ``rows=()``).
     """
 
@@ -72,7 +80,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The result of a change. ``wrote`` is False when the database already said all of it (nothing was sent)."""
+    """The result of a change. ``wrote`` is False when the database already said all of it (nothing was
+    sent)."""
 
     epoch: int
     nb_cfg: int

@@ -1,4 +1,5 @@
-"""What a UDN is to us: its desired spec, the members of its gateway's HA set, and the document kept in its record row."""
+"""What a UDN is to us: its desired spec, the members of its gateway's HA set, and the document kept in its
+record row."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ class Policy(StrEnum):
 class UdnRequest:
     """What a caller asks for; everything left ``None`` is chosen by :func:`ovnmig.core.validate.resolve`.
 
-    ``gateway_addresses`` are the inner router port's (default: the first host of each subnet). ``vips`` carry the
-    prefix of the external subnet (``172.16.1.100/24``). ``snat_zone``: a number, ``None`` (choose one) or ``"off"``
-    (leave ``snat-ct-zone`` unset, zones then differ per chassis). ``chassis``: the only candidates allowed (empty: all
-    eligible ones), in order of preference.
+    ``gateway_addresses`` are the inner router port's (default: the first host of each subnet). ``vips`` carry
+    the prefix of the external subnet (``172.16.1.100/24``). ``snat_zone``: a number, ``None`` (choose one) or
+    ``"off"`` (leave ``snat-ct-zone`` unset, zones then differ per chassis). ``chassis``: the only candidates
+    allowed (empty: all eligible ones), in order of preference.
     """
 
     name: str
@@ -48,10 +49,12 @@ class UdnRequest:
 
 @dataclass(frozen=True, slots=True)
 class UdnSpec:
-    """The resolved, complete desired state of a UDN's gateway; a pure function of it gives every row but the HA set.
+    """The resolved, complete desired state of a UDN's gateway; a pure function of it gives every row but the
+    HA set.
 
-    ``switch_uuid`` names the attached logical switch exactly (names may be ambiguous); ``None`` when we own the switch.
-    MACs are lower-case ``xx:xx:xx:xx:xx:xx``. ``snat_zone`` ``None`` means the option is left unset.
+    ``switch_uuid`` names the attached logical switch exactly (names may be ambiguous); ``None`` when we own
+    the switch. MACs are lower-case ``xx:xx:xx:xx:xx:xx``. ``snat_zone`` ``None`` means the option is left
+    unset.
     """
 
     name: str
@@ -83,7 +86,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class GatewayNames:
-    """The names of a UDN's rows that agents and SB need (a zone is found by router name or datapath, never by number)."""
+    """The names of a UDN's rows that agents and SB need (a zone is found by router name or datapath, never by
+    number)."""
 
     router: str
     inner_port: str
@@ -99,7 +103,8 @@ class GatewayNames:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One reason a request is refused. ``code`` is stable and machine-readable, ``message`` says what to do."""
+    """One reason a request is refused. ``code`` is stable and machine-readable, ``message`` says what to
+    do."""
 
     code: str
     message: str

@@ -66,7 +66,8 @@ class RouterView:
 
 @dataclass(frozen=True, slots=True)
 class OwnedRow:
-    """A row that carries this deployment's marks. ``columns`` holds the columns ovnmig sets, in :data:`ColumnValue` form."""
+    """A row that carries this deployment's marks. ``columns`` holds the columns ovnmig sets, in
+    :data:`ColumnValue` form."""
 
     uuid: str
     udn: str
@@ -78,7 +79,8 @@ class OwnedRow:
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """A UDN's record row: the stored document (JSON text) and the epoch every later transaction must verify."""
+    """A UDN's record row: the stored document (JSON text) and the epoch every later transaction must
+    verify."""
 
     uuid: str
     udn: str
@@ -95,6 +97,8 @@ class NbView:
     owned: tuple[OwnedRow, ...] = ()
     records: tuple[RecordRow, ...] = ()
     nb_cfg: int = 0
+    load_balancer_vips: frozenset[str] = frozenset()
+    """Addresses (text, without port) that some load balancer answers for."""
 
     def record(self, udn: str) -> RecordRow | None:
         """The record row of ``udn``, or ``None``."""
@@ -103,7 +107,8 @@ class NbView:
 
 @dataclass(frozen=True, slots=True)
 class ChassisView:
-    """A chassis as SB has it. ``name`` is the system-id; ``physical_networks`` come from ``ovn-bridge-mappings``."""
+    """A chassis as SB has it. ``name`` is the system-id; ``physical_networks`` come from
+    ``ovn-bridge-mappings``."""
 
     name: str
     hostname: str
@@ -124,7 +129,8 @@ class BindingView:
     chassis: str
     additional_chassis: tuple[str, ...]
     activated: tuple[str, ...]
-    """``options:additional-chassis-activated``: chassis on which the activation strategy has let the port through."""
+    """``options:additional-chassis-activated``: chassis on which the activation strategy has let the port
+    through."""
     up: bool
     datapath: str
     """UUID of the Datapath_Binding (the zone key's name before OVN 23.06.1)."""
