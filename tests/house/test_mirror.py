@@ -1,0 +1,56 @@
+"""Every module has a test file of its own at the mirrored place, or a reason here why not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.house.tree import ROOT, tracked
+
+# Module -> the test file that tests it, where that is not the mirrored one.
+ELSEWHERE: dict[str, str] = {}
+# Module -> why nothing tests it on its own.
+WITHOUT: dict[str, str] = {}
+
+
+def modules() -> list[str]:
+    return [path for path in tracked("ovnmig/*.py") if not path.endswith("/__init__.py")]
+
+
+def mirror(module: str) -> str:
+    folder, _, name = module.removeprefix("ovnmig/").rpartition("/")
+    return f"tests/{folder}/test_{name}" if folder else f"tests/test_{name}"
+
+
+def test_the_modules_are_found() -> None:
+    assert "ovnmig/core/migration.py" in modules()
+
+
+def test_every_module_has_its_test_file_or_a_reason() -> None:
+    listed = ELSEWHERE.keys() | WITHOUT.keys()
+    lacking = [m for m in modules() if not (ROOT / mirror(m)).is_file() and m not in listed]
+    assert not lacking, "no test file: " + ", ".join(f"{m} -> {mirror(m)}" for m in lacking)
+
+
+def test_no_entry_of_the_lists_is_out_of_date() -> None:
+    listed = ELSEWHERE.keys() | WITHOUT.keys()
+    assert not listed - set(modules()), "listed, but not there"
+    assert not [m for m in listed if (ROOT / mirror(m)).is_file()], "listed, but the mirrored file is there"
+    assert not ELSEWHERE.keys() & WITHOUT.keys()
+
+
+@pytest.mark.parametrize("module", sorted(ELSEWHERE))
+def test_a_test_file_elsewhere_imports_what_it_tests(module: str) -> None:
+    name = module.removesuffix(".py").replace("/", ".")
+    parent, _, last = name.rpartition(".")
+    imports = re.compile(
+        rf"^\s*(from {re.escape(name)} import|from {re.escape(parent)} import .*\b{last}\b)", re.M
+    )
+    assert imports.search((ROOT / ELSEWHERE[module]).read_text(encoding="utf-8"), re.M)
+
+
+def test_every_test_folder_is_a_package() -> None:
+    folders = {path.rpartition("/")[0] for path in tracked("tests/*.py")}
+    bare = sorted(folder for folder in folders if not (ROOT / folder / "__init__.py").is_file())
+    assert not bare, f"test folders without __init__.py: {bare}"
