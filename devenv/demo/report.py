@@ -57,7 +57,7 @@ def run_problems(run: Mapping[str, Any]) -> list[str]:
 def table(run: Mapping[str, Any]) -> str:
     """The run as plain text: a line per session, then what the wire showed."""
     lines = [f"run {run['name']}: {run['says']}", ""]
-    head = f"  {'session':<18} {'expected':<9} {'became':<9} {'stall':>9}  {'server saw':<24} remark"
+    head = f"  {'session':<18} {'expected':<9} {'became':<9} {'stall':>9}  {'server saw':<30} remark"
     lines += [head, "  " + "-" * (len(head) + 10)]
     for s in run["sessions"]:
         fate = "survived" if s["survived"] else "died"
@@ -67,7 +67,7 @@ def table(run: Mapping[str, Any]) -> str:
         saw = " ".join(s["server_saw"][:1]) or "-"
         if len(s["server_saw"]) > 1:
             saw += f" +{len(s['server_saw']) - 1}"
-        lines.append(f"{mark} {s['name']:<18} {s['expected']:<9} {fate:<9} {stall:>9}  {saw:<24} {remark}")
+        lines.append(f"{mark} {s['name']:<18} {s['expected']:<9} {fate:<9} {stall:>9}  {saw:<30} {remark}")
     lines.append("")
     lines.append(
         f"  {run['survived']} of {run['total']} sessions survived; on the wire: {run['rst_seen']} RST, "

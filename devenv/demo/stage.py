@@ -130,13 +130,14 @@ class Stage:
         for address in own:
             new = address.split("/")[0]
             subnet = next(s for s in SUBNETS if (":" in s) == (":" in new))
-            row = ovn.nbctl(
-                self.plan, "--bare", "--columns=_uuid", "find", "NAT", f'logical_ip="{subnet}"', "type=snat"
-            ).strip()
+            row = self._find("NAT", f'logical_ip="{subnet}"')
             words += ["--", "set", "NAT", row, f'external_ip="{new}"']
-        gateway = f"{port}-{self.chassis['a']}"
+        gateway = self._find("Gateway_Chassis", f'name="{port}-{self.chassis["a"]}"')
         words += ["--", "set", "Gateway_Chassis", gateway, f"chassis_name={self.chassis[letter]}"]
         ovn.nbctl(self.plan, *words)
+
+    def _find(self, table: str, condition: str) -> str:
+        return ovn.nbctl(self.plan, "--bare", "--columns=_uuid", "find", table, condition).strip()
 
     def delete_plain_router(self) -> None:
         """The plain router and its switch."""
