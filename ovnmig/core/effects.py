@@ -1,7 +1,8 @@
-"""What the machine orders. Every effect but Answer and Warn is answered by exactly one event, named in its docstring.
+"""What the machine orders. Every effect but Answer and Warn is answered by exactly one event, named in its
+docstring.
 
-All of them are idempotent. ``after_s`` delays the order: a retry is the same order given again, later. Leaving a state
-withdraws the orders given in it: the engine drops their answers.
+All of them are idempotent. ``after_s`` delays the order: a retry is the same order given again, later.
+Leaving a state withdraws the orders given in it: the engine drops their answers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One Northbound transaction that writes ``record``. Answered by Committed or CommitFailed, before any other event."""
+    """One Northbound transaction that writes ``record``. Answered by Committed or CommitFailed, before any
+    other event."""
 
     kind: CommitKind
     record: MigrationRecord
@@ -40,7 +42,8 @@ class ObserveTarget:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Start the legs named (harmless when they run), then look at all forward legs. Answered by CopyObserved."""
+    """Start the legs named (harmless when they run), then look at all forward legs. Answered by
+    CopyObserved."""
 
     start: tuple[Leg, ...] = ()
     after_s: float = 0.0
@@ -76,7 +79,8 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class EndTransfers:
-    """End every leg and disarm, then look at SB. Answered by TransfersEnded, also when an agent is out of reach."""
+    """End every leg and disarm, then look at SB. Answered by TransfersEnded, also when an agent is out of
+    reach."""
 
     after_s: float = 0.0
 
@@ -88,7 +92,8 @@ class WatchArrival:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answer to the person whose order is being handled. ``unavailable``: the database could not record the order."""
+    """Answer to the person whose order is being handled. ``unavailable``: the database could not record the
+    order."""
 
     accepted: bool
     words: str
@@ -103,5 +108,15 @@ class Warn:
 
 
 Effect = (
-    Commit | ObserveTarget | Copy | Arm | Finish | ObserveOwner | Overlap | EndTransfers | WatchArrival | Answer | Warn
+    Commit
+    | ObserveTarget
+    | Copy
+    | Arm
+    | Finish
+    | ObserveOwner
+    | Overlap
+    | EndTransfers
+    | WatchArrival
+    | Answer
+    | Warn
 )

@@ -1,4 +1,5 @@
-"""What can happen to a migration: answers to effects, orders of people, time. All immutable, all in one file."""
+"""What can happen to a migration: answers to effects, orders of people, time. All immutable, all in one
+file."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ovnmig.core.transfer import Readiness
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The transaction is in the database; ``record`` is what it wrote there. ``nb_cfg`` is the number after it."""
+    """The transaction is in the database; ``record`` is what it wrote there. ``nb_cfg`` is the number after
+    it."""
 
     record: MigrationRecord
     nb_cfg: int
@@ -26,14 +28,16 @@ class CommitFailed:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A controller with no memory has read this record. ``nb_cfg`` is NB_Global's now: never lower than our own bump."""
+    """A controller with no memory has read this record. ``nb_cfg`` is NB_Global's now: never lower than our
+    own bump."""
 
     nb_cfg: int
 
 
 @dataclass(frozen=True, slots=True)
 class TargetObserved:
-    """Answer to ObserveTarget. ``readiness`` is ``None`` with ``problem`` set when the agent did not answer."""
+    """Answer to ObserveTarget. ``readiness`` is ``None`` with ``problem`` set when the agent did not
+    answer."""
 
     nb_cfg: int
     readiness: Readiness | None
@@ -66,15 +70,17 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class OwnerObserved:
-    """Answer to ObserveOwner: the gateway port's chassis and the VM's port's chassis in SB (empty: nobody)."""
+    """Answer to ObserveOwner: the gateway port's chassis in SB (empty: nobody), and whether the VM is on the
+    target."""
 
     owner: str
-    port_chassis: str
+    vm_on_target: bool
 
 
 @dataclass(frozen=True, slots=True)
 class OverlapObserved:
-    """Answer to Overlap: both directions' legs and the gateway's owner; ``problem`` names a leg that does not run."""
+    """Answer to Overlap: both directions' legs and the gateway's owner; ``problem`` names a leg that does not
+    run."""
 
     owner: str
     statuses: Statuses = field(default_factory=dict)
@@ -83,10 +89,12 @@ class OverlapObserved:
 
 @dataclass(frozen=True, slots=True)
 class TransfersEnded:
-    """Answer to EndTransfers, with what SB showed after it. ``problem``: an agent could not be told (it holds no rows)."""
+    """Answer to EndTransfers, with what SB showed after it. ``problem``: an agent could not be told (it holds
+    no rows). ``owner`` empty and ``vm_on_target`` ``None``: SB could not be read, what was seen last
+    holds."""
 
     owner: str
-    port_chassis: str
+    vm_on_target: bool | None
     problem: str = ""
 
 

@@ -1,4 +1,5 @@
-"""The transfers of a migration (its legs): which are needed, their names, zones and what their answers amount to."""
+"""The transfers of a migration (its legs): which are needed, their names, zones and what their answers amount
+to."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from ovnmig.core.transfer import Counts, TransferState, TransferStatus, ZoneKind
 
 
 class Leg(StrEnum):
-    """One transfer. The VM's own port zone has a leg of its own: its node may not be the gateway's, and the zone exists on
-    the target only once the VM is plugged there, which may be long after the gateway's entries are in step."""
+    """One transfer. The VM's own port zone has a leg of its own: its node may not be the gateway's, and the
+    zone exists on the target only once the VM is plugged there, which may be long after the gateway's entries
+    are in step."""
 
     GATEWAY = "gateway"
     PORT = "port"
@@ -39,7 +41,8 @@ def transfer_id(record: MigrationRecord, leg: Leg) -> str:
 
 
 def forward_legs(record: MigrationRecord) -> tuple[Leg, ...]:
-    """The legs that must be in step before the switch. None with ``transfer: none``, or where there is nothing to copy from."""
+    """The legs that must be in step before the switch. None with ``transfer: none``, or where there is
+    nothing to copy from."""
     if record.transfer is TransferMode.NONE:
         return ()
     legs = []
@@ -51,12 +54,14 @@ def forward_legs(record: MigrationRecord) -> tuple[Leg, ...]:
 
 
 def has_way_back(record: MigrationRecord) -> bool:
-    """Whether the target replicates to the source in the overlap. A port zone has no way back: OVN flushes it on unbinding."""
+    """Whether the target replicates to the source in the overlap. A port zone has no way back: OVN flushes it
+    on unbinding."""
     return Leg.GATEWAY in forward_legs(record)
 
 
 def router_zones(router: str, datapath: str) -> tuple[ZoneRef, ...]:
-    """Both zones of a router. OVN translates in ``dnat`` before 23.06 unless ``snat-ct-zone`` is set, else in ``snat``."""
+    """Both zones of a router. OVN translates in ``dnat`` before 23.06 unless ``snat-ct-zone`` is set, else in
+    ``snat``."""
     return (
         ZoneRef(ZoneKind.SNAT, router, datapath),
         ZoneRef(ZoneKind.DNAT, router, datapath, required=False),
@@ -64,7 +69,8 @@ def router_zones(router: str, datapath: str) -> tuple[ZoneRef, ...]:
 
 
 def port_zone(port: str) -> ZoneRef:
-    """The zone of a VM's port; it exists only with stateful rules in use, and only where the VM is plugged."""
+    """The zone of a VM's port; it exists only with stateful rules in use, and only where the VM is
+    plugged."""
     return ZoneRef(ZoneKind.PORT, port, required=False)
 
 
@@ -114,8 +120,9 @@ def unfit(record: MigrationRecord, statuses: Statuses) -> str:
 
 
 def port_leg_missing(record: MigrationRecord, statuses: Statuses, port_zone_there: bool) -> bool:
-    """The VM is plugged on the target and its own zone is not being copied yet. A failed port leg is not tried again: the
-    zone on the source dies with the VM's unbinding, and a VM's own zone never holds up its gateway."""
+    """The VM is plugged on the target and its own zone is not being copied yet. A failed port leg is not
+    tried again: the zone on the source dies with the VM's unbinding, and a VM's own zone never holds up its
+    gateway."""
     return Leg.PORT in forward_legs(record) and port_zone_there and statuses.get(Leg.PORT) is None
 
 
@@ -137,7 +144,9 @@ def lagging(record: MigrationRecord, statuses: Statuses, port_zone_there: bool) 
 def final(record: MigrationRecord, statuses: Statuses) -> bool:
     """The last delta of the gateway's leg is acknowledged (where there is one)."""
     status = statuses.get(Leg.GATEWAY)
-    return Leg.GATEWAY not in forward_legs(record) or (status is not None and status.state is TransferState.FINAL)
+    return Leg.GATEWAY not in forward_legs(record) or (
+        status is not None and status.state is TransferState.FINAL
+    )
 
 
 def counts_of(statuses: Statuses) -> Counts:

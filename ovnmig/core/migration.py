@@ -1,4 +1,5 @@
-"""A migration as data: the request, the record kept in the Northbound database, its states and the phases people see."""
+"""A migration as data: the request, the record kept in the Northbound database, its states and the phases
+people see."""
 
 from __future__ import annotations
 
@@ -54,8 +55,8 @@ class TransferMode(StrEnum):
 class MigrationRequest:
     """What a caller asks for. ``port`` is the VM's logical switch port, ``None`` when only the gateway moves.
 
-    ``gateway``: whether the gateway moves too; ``None`` follows the UDN's policy. ``overlap_s``: how long both nodes keep the
-    sessions after the switch.
+    ``gateway``: whether the gateway moves too; ``None`` follows the UDN's policy. ``overlap_s``: how long
+    both nodes keep the sessions after the switch.
     """
 
     udn: str
@@ -73,8 +74,8 @@ class MigrationRequest:
 class MigrationRecord:
     """Everything a controller with no memory needs to go on. Times are Unix seconds.
 
-    ``source`` is the gateway's owner when the migration began, ``port_source`` the VM's chassis then (empty: unbound).
-    ``members_before`` and ``port_options_before`` are what a rollback restores.
+    ``source`` is the gateway's owner when the migration began, ``port_source`` the VM's chassis then (empty:
+    unbound). ``members_before`` and ``port_options_before`` are what a rollback restores.
     """
 
     id: str
@@ -113,8 +114,10 @@ class MigrationRecord:
     reason: str = ""
     counts: Counts = field(default_factory=Counts)
     phase_times: tuple[tuple[Phase, float], ...] = ()
-    """When each phase was entered, oldest first; a phase may come twice (``copying`` after a lost transfer)."""
+    """When each phase was entered, oldest first; a phase may come twice (``copying`` after a lost
+    transfer)."""
     owner: str = ""
     """Who owned the gateway when last observed after the switch; empty before, or when nobody did."""
     warnings: tuple[str, ...] = ()
-    """What a person should know although the migration goes on (``transfer: none``, a leg that could not be copied)."""
+    """What a person should know although the migration goes on (``transfer: none``, a leg that could not be
+    copied)."""

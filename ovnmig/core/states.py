@@ -9,7 +9,8 @@ from ovnmig.core.migration import Phase
 
 
 class State(StrEnum):
-    """Where a migration stands. The ``*ING`` states marked *commit* wait for nothing but the answer of a transaction."""
+    """Where a migration stands. The ``*ING`` states marked *commit* wait for nothing but the answer of a
+    transaction."""
 
     REQUESTED = "requested"
     """Commit: the prepare transaction is in flight; nothing of it is in the database before."""
