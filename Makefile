@@ -16,7 +16,7 @@ test: ## every check and every test, the sandbox ones too (STAGES="core unit" ru
 	@devenv/bootstrap
 	@tools/test $(STAGES)
 
-check: ## lint, format, types, imports, dependencies, spelling, file lengths; seconds
+check: ## lint, format, types, imports, dependencies, spelling, house rules; seconds
 	@devenv/bootstrap check
 	@tools/check
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
+import subprocess
+import sys
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import ovnmig
 from tests.house.tree import ROOT, text, tracked
@@ -108,6 +111,10 @@ def test_the_changelog_and_the_package_have_one_version() -> None:
     assert newest[1] == ovnmig.__version__
 
 
-def test_the_wheel_ships_the_package_only() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["ovnmig"]}
+def test_the_wheel_ships_the_package_only(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.partition("/")[0] for name in names} == {"ovnmig", f"ovnmig-{ovnmig.__version__}.dist-info"}
+    assert "ovnmig/py.typed" in names
