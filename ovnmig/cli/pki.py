@@ -13,7 +13,7 @@ from ovnmig.cli.exits import CliError, Exit
 app = typer.Typer(no_args_is_help=True)
 
 DirectoryOption = Annotated[
-    Path, typer.Option("--directory", envvar="OVNMIG_PKI_DIR", help="Where the files are.", show_default=True)
+    Path, typer.Option("--dir", envvar="OVNMIG_PKI_DIR", help="Where the files are.", show_default=True)
 ]
 DEFAULT_DIRECTORY = Path("/etc/ovnmig/pki")
 

@@ -1,0 +1,91 @@
+"""Prometheus metrics, fed from the stream of events and from the records of migrations that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from ovnmig.core.migration import ENDED, MigrationRecord
+
+_PHASE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+OUTCOMES = ("read", "created", "identical", "replaced", "refused", "lost")
+
+
+class Metrics:
+    """The metrics of one service; every instance has a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._migrations = Counter(
+            "ovnmig_migrations",
+            "Migrations that ended, by their last phase",
+            ["phase"],
+            registry=self.registry,
+        )
+        self._in_flight = Gauge("ovnmig_migrations_in_flight", "Migrations in flight", registry=self.registry)
+        self._phase_s = Histogram(
+            "ovnmig_phase_seconds",
+            "Seconds that ended migrations spent in each phase",
+            ["phase"],
+            buckets=_PHASE_BUCKETS,
+            registry=self.registry,
+        )
+        self._entries = Counter(
+            "ovnmig_entries",
+            "Conntrack entries of ended migrations, by outcome",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self._refused = Counter(
+            "ovnmig_entries_refused",
+            "Entries that targets refused, by reason",
+            ["reason"],
+            registry=self.registry,
+        )
+        self._effects = Counter(
+            "ovnmig_effect_failures", "Steps that failed, by effect", ["effect"], registry=self.registry
+        )
+        self._events = Counter(
+            "ovnmig_events", "Events of the history, by kind", ["kind"], registry=self.registry
+        )
+        for phase in ENDED:
+            self._migrations.labels(phase.value)
+        for outcome in OUTCOMES:
+            self._entries.labels(outcome)
+
+    def in_flight(self, count: int) -> None:
+        """How many migrations are in flight now."""
+        self._in_flight.set(count)
+
+    def event(self, kind: str) -> None:
+        """An event happened."""
+        self._events.labels(kind).inc()
+
+    def effect_failed(self, effect: str) -> None:
+        """A step of a migration failed."""
+        self._effects.labels(effect).inc()
+
+    def migration_ended(self, record: MigrationRecord) -> None:
+        """Count an ended migration; call it once for each."""
+        self._migrations.labels(record.phase.value).inc()
+        for (phase, entered), (_, left) in pairwise(record.phase_times):
+            self._phase_s.labels(phase.value).observe(max(0.0, left - entered))
+        counts = record.counts
+        outcomes: Mapping[str, int] = {
+            "read": counts.read,
+            "created": counts.created,
+            "identical": counts.identical,
+            "replaced": counts.replaced,
+            "refused": counts.refused_total,
+            "lost": counts.lost,
+        }
+        for outcome, number in outcomes.items():
+            self._entries.labels(outcome).inc(number)
+        for reason, number in counts.refused.items():
+            self._refused.labels(reason).inc(number)
+
+    def render(self) -> bytes:
+        """Prometheus' text format."""
+        return generate_latest(self.registry)
