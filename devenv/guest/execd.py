@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -48,9 +49,9 @@ def node_environment(node: str | None) -> dict[str, str]:
     env["OVNMIG_NODE"] = node
     path = NODES_DIR / f"{node}.env"
     if path.exists():
-        for line in path.read_text().splitlines():
-            key, separator, value = line.strip().partition("=")
-            if separator and not key.startswith("#"):
+        for word in shlex.split(path.read_text(), comments=True):
+            key, separator, value = word.partition("=")
+            if separator:
                 env[key] = value
     return env
 

@@ -23,7 +23,8 @@ from devenv.host import wire
 from devenv.host.stage import LINK_GUEST, Stage, lay_stage
 
 CHANNEL_PORT = 7000
-REST_NODE = "ovn-central-az1"
+# The cluster forwards the guest's own loopback to the one of its central node.
+REST_NODE = "guest"
 REST_PORT = 8787
 POWER_OFF_S = 5.0
 
@@ -99,7 +100,7 @@ async def relay_channel(address: str, reader: asyncio.StreamReader, writer: asyn
 
 
 async def relay_rest(address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carries one connection of the REST relay to the loopback of the central node."""
+    """Carries one connection of the REST relay to the guest's loopback."""
     with contextlib.suppress(ConnectionError, OSError, asyncio.IncompleteReadError):
         far_reader, far_writer = await open_daemon(address)
         request = {"op": "connect", "node": REST_NODE, "host": "127.0.0.1", "port": REST_PORT}
