@@ -2,6 +2,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 from uuid import UUID
 
+from ovs.jsonrpc import Session
 from ovs.poller import Poller
 
 ROW_CREATE: str
@@ -39,6 +40,9 @@ class SchemaHelper:
     def register_all(self) -> None: ...
 
 class Idl:
+    IDL_S_MONITORING: ClassVar[int]
+    state: int
+    _session: Session
     tables: dict[str, IdlTable]
     change_seqno: int
     lock_name: str | None
