@@ -117,7 +117,8 @@ def start_central(plan: Plan) -> None:
     _start(node, northd, "ovn-northd.log")
 
 
-def _external_ids(plan: Plan, node: Node) -> dict[str, str]:
+def external_ids(plan: Plan, node: Node) -> dict[str, str]:
+    """What OVN reads from the node's own database."""
     ids = {
         "system-id": node.name,
         "hostname": node.name,
@@ -150,7 +151,7 @@ def start_ovs_database(plan: Plan, node: Node) -> None:
         f"--pidfile={paths.ovs / 'ovsdb-server.pid'}",
     ]
     _start(node, server, "ovsdb-server.log")
-    ids = [f"external_ids:{key}={json.dumps(value)}" for key, value in _external_ids(plan, node).items()]
+    ids = [f"external_ids:{key}={json.dumps(value)}" for key, value in external_ids(plan, node).items()]
     bridge = OVS_PROVIDER_BRIDGE
     configure = ["ovs-vsctl", "--no-wait", "init", "--", "set", "Open_vSwitch", ".", *ids]
     configure += ["--", "--may-exist", "add-br", bridge]

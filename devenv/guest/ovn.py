@@ -35,18 +35,18 @@ def rows(plan: Plan, table: str, *columns: str) -> list[dict[str, Any]]:
     """Rows of a Southbound table; sets and maps come as lists and dicts."""
     answer = json.loads(sbctl(plan, "--format=json", f"--columns={','.join(columns)}", "list", table))
     return [
-        dict(zip(answer["headings"], (_plain(value) for value in row), strict=True)) for row in answer["data"]
+        dict(zip(answer["headings"], (plain(value) for value in row), strict=True)) for row in answer["data"]
     ]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """OVSDB's JSON notation (`["map", [[k, v]]]`, `["set", [...]]`, `["uuid", x]`) as Python's own."""
     if isinstance(value, list) and len(value) == 2:
         kind, inner = value
         if kind == "map":
-            return {_plain(key): _plain(item) for key, item in inner}
+            return {plain(key): plain(item) for key, item in inner}
         if kind == "set":
-            return [_plain(item) for item in inner]
+            return [plain(item) for item in inner]
         if kind == "uuid":
             return inner
     return value
@@ -59,7 +59,7 @@ def bound_chassis(plan: Plan, lsp: str) -> set[str]:
     answer = json.loads(sbctl(plan, "--format=json", columns, "find", "Port_Binding", condition))
     ids: set[str] = set()
     for row in answer["data"]:
-        for cell in map(_plain, row):
+        for cell in map(plain, row):
             ids.update(cell if isinstance(cell, list) else [cell])
     return {str(row["name"]) for row in rows(plan, "Chassis", "_uuid", "name") if row["_uuid"] in ids}
 
@@ -91,7 +91,7 @@ def zones(node_name: str) -> dict[str, int]:
             node_name, ["ovs-vsctl", "--format=json", "--columns=external_ids", "list", "Bridge", "br-int"]
         )
     )
-    ids: dict[str, str] = _plain(answer["data"][0][0])
+    ids: dict[str, str] = plain(answer["data"][0][0])
     prefix = "ct-zone-"
     return {key.removeprefix(prefix): int(value) for key, value in ids.items() if key.startswith(prefix)}
 

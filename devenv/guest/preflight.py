@@ -1,7 +1,7 @@
 """Refuses a cluster that only looks alive. Every cause is named in words.
 
 A kernel without connection tracking zones, or an ovs-vswitchd without upcall handlers, lets chassis register
-and tunnels appear while no packet passes. So the last check sends real packets through OVN between all chassis.
+and tunnels appear while no packet passes. So the last check sends packets through OVN between all chassis.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from devenv.guest.shell import ClusterError, CommandError, in_namespace, on_node
 
 SWITCH = "devenv-preflight"
 DEVICE = "pf0"
-# RFC 5737 TEST-NET-1: nobody else's inside the nodes' namespaces.
-NETWORK_PREFIX = "192.0.2."
+# RFC 5737 TEST-NET-2: nobody else's inside the nodes' namespaces.
+NETWORK_PREFIX = "198.51.100."
 SYNC_TIMEOUT_S = 10
 
 
@@ -68,8 +68,8 @@ def _datapaths(plan: Plan) -> list[str]:
         pid = daemons.running_pid(daemons.pid_files(node)["ovs-vswitchd"])
         if plan.datapath == "system" and (pid is None or ovn.handler_threads(pid) == 0):
             causes.append(
-                f"{node.name}: ovs-vswitchd has no upcall handler (n-handler-threads 0), the first packet of a "
-                "flow is lost; it was started in the first 10 s of the kernel's life: restart the node"
+                f"{node.name}: ovs-vswitchd has no upcall handler (n-handler-threads 0), the first packet "
+                "of a flow is lost; it was started in the first 10 s of the kernel's life: restart the node"
             )
     return causes
 
