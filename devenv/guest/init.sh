@@ -20,7 +20,10 @@ if [ "$1" != second-stage ]; then
             *) target=/mnt/root/$folder ;;
         esac
         mkdir -p "$target"
-        mount -t hostfs -o "hostfs=$HOST_BASE/$folder" hostfs "$target" || { say "cannot mount $folder"; power_off; }
+        # The new mount interface wants the option's name, the old one (bookworm's mount) the bare path.
+        mount -t hostfs -o "hostfs=$HOST_BASE/$folder" hostfs "$target" 2>/dev/null ||
+            mount -t hostfs -o "$HOST_BASE/$folder" hostfs "$target" ||
+            { say "cannot mount $folder"; power_off; }
     done
     mkdir -p /mnt/root/old
     cd /mnt/root && pivot_root . old && exec chroot . /bin/sh /src/devenv/guest/init.sh second-stage

@@ -88,9 +88,13 @@ async def open_daemon(address: str) -> tuple[asyncio.StreamReader, asyncio.Strea
     return await asyncio.open_connection(host, int(port))
 
 
+# A relay that is cut off when the sandbox ends has nothing to report.
+CUT_OFF = (OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
+
+
 async def relay_channel(address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Carries one connection of the command channel to the daemon, frames untouched."""
-    with contextlib.suppress(ConnectionError, OSError):
+    with contextlib.suppress(*CUT_OFF):
         far_reader, far_writer = await open_daemon(address)
         up = asyncio.create_task(copy(reader, far_writer))
         await copy(far_reader, writer)
@@ -101,7 +105,7 @@ async def relay_channel(address: str, reader: asyncio.StreamReader, writer: asyn
 
 async def relay_rest(address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Carries one connection of the REST relay to the guest's loopback."""
-    with contextlib.suppress(ConnectionError, OSError, asyncio.IncompleteReadError):
+    with contextlib.suppress(*CUT_OFF):
         far_reader, far_writer = await open_daemon(address)
         request = {"op": "connect", "node": REST_NODE, "host": "127.0.0.1", "port": REST_PORT}
         far_writer.write(wire.pack_json(wire.REQUEST, request))
