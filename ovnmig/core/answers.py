@@ -44,7 +44,8 @@ def order_recorded_finish(_run: Run, event: Committed, _now: float) -> Outcome:
 def order_not_recorded(run: Run, event: CommitFailed, now: float) -> Outcome:
     """Not recorded: say so, and wait on."""
     waiting = await_trigger(run, event, now)
-    answer = Answer(False, f"the order could not be recorded: {event.reason}", unavailable=True)
+    words = f"the order could not be recorded: {event.reason}"
+    answer = Answer(False, words, unavailable=True)
     return Outcome(waiting.record, (answer, *waiting.effects))
 
 
@@ -85,8 +86,9 @@ def refuse_switch_back(run: Run, _event: Event, _now: float) -> Outcome:
 def refuse_late_cancel(run: Run, _event: Event, _now: float) -> Outcome:
     """Too late for a cancel: a way back is a new migration."""
     record = run.record
-    words = f"already switched to {record.target}; ask for a migration back to {record.source or record.port_source}"
-    return Outcome(run.record, (Answer(False, words),))
+    back = record.source or record.port_source
+    words = f"already switched to {record.target}; ask for a migration back to {back}"
+    return Outcome(record, (Answer(False, words),))
 
 
 def refuse_request(run: Run, _event: Event, _now: float) -> Outcome:

@@ -68,6 +68,9 @@ class MigrationRequest:
     overlap_s: float = 60.0
     gateway: bool | None = None
     idempotency_key: str | None = None
+    allow_interruption: bool = False
+    """The operator's word that a lone gateway may be gone for about a second: OVN drops the port while BFD
+    with its first standby comes up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,40 @@
+"""Orders and questions to agents, built from the record and the UDN's spec."""
+
+from __future__ import annotations
+
+from ovnmig.core import legs
+from ovnmig.core.migration import MigrationRecord
+from ovnmig.core.topology import gateway_names
+from ovnmig.core.transfer import AnnounceOrder, Peer, ReadinessOrder, TransferOrder
+from ovnmig.core.udn import UdnSpec
+
+
+def transfer(
+    plan: legs.LegPlan, record: MigrationRecord, epoch: int, host: str, stream_port: int
+) -> TransferOrder:
+    """The order to the leg's source agent. ``host``: the receiving chassis' encap address."""
+    return TransferOrder(plan.id, record.udn, epoch, Peer(plan.target, host, stream_port), plan.zones)
+
+
+def readiness(record: MigrationRecord, spec: UdnSpec, datapath: str) -> ReadinessOrder:
+    """Could the target take the gateway's traffic now, and is the VM plugged there?"""
+    zones = legs.router_zones(gateway_names(spec).router, datapath) if record.moves_gateway else ()
+    if record.port is not None:
+        zones = (*zones, legs.port_zone(record.port))
+    peers = (record.source,) if record.moves_gateway and record.source else ()
+    return ReadinessOrder(zones, peers, spec.physical_network if record.moves_gateway else "")
+
+
+def announcement(record: MigrationRecord, spec: UdnSpec, epoch: int) -> AnnounceOrder:
+    """Announce every VIP of the UDN as soon as the gateway's port is claimed there and its flows are in."""
+    named = gateway_names(spec)
+    return AnnounceOrder(
+        id=record.id,
+        udn=record.udn,
+        epoch=epoch,
+        chassis_redirect_port=named.chassis_redirect_port,
+        localnet_port=named.localnet_port,
+        mac=spec.external_mac,
+        addresses=tuple(str(vip.ip) for vip in spec.vips),
+        vlan=spec.vlan,
+    )
