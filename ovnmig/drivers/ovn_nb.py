@@ -11,7 +11,7 @@ from ovnmig.core.udn import Problem, Refused
 from ovnmig.core.views import NbView
 from ovnmig.drivers import ovn_nb_read as read
 from ovnmig.drivers.ovn_nb_write import ApplyChange
-from ovnmig.drivers.ovsdb import OvsdbClient, TlsFiles
+from ovnmig.drivers.ovsdb import LiveIdl, OvsdbClient, TlsFiles
 from ovnmig.engine.protocols import DatabaseUnavailable
 
 SCHEMA = "OVN_Northbound"
@@ -47,9 +47,12 @@ class OvnNorthbound:
     async def view(self) -> NbView:
         """All the core needs, at one instant. Raises DatabaseUnavailable."""
         count = self._client.changes.count
-        picture = await self._client.read(lambda live: read.view(live, self._owner))
+        picture = await self._client.read(lambda live: live.picture(self._build))
         _seen.set(count)
         return picture
+
+    def _build(self, live: LiveIdl) -> NbView:
+        return read.view(live, self._owner)
 
     async def apply(self, change: Change) -> Committed:
         """Make the change in one transaction. Raises EpochConflict, Refused, DatabaseUnavailable."""

@@ -59,6 +59,7 @@ class LiveIdl(connection.OvsdbIdl):
         self.changes = changes
         self.cache: dict[Any, Any] = {}
         self.in_step_at = time.monotonic()
+        self._picture: tuple[int, Any] | None = None
 
     def notify(self, event: str, row: idl.Row, updates: idl.Row | None = None) -> None:
         self.cache.pop(row.uuid, None)
@@ -82,6 +83,14 @@ class LiveIdl(connection.OvsdbIdl):
         if row.uuid not in self.cache:
             self.cache[row.uuid] = build(row)
         found: _T = self.cache[row.uuid]
+        return found
+
+    def picture(self, build: Callable[[LiveIdl], _T]) -> _T:
+        """``build(self)``, remembered until anything changes. One builder per copy. Hold the connection's
+        lock."""
+        if self._picture is None or self._picture[0] != self.changes.count:
+            self._picture = (self.changes.count, build(self))
+        found: _T = self._picture[1]
         return found
 
 
