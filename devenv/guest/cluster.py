@@ -101,6 +101,7 @@ def down() -> None:
         vm.delete(name)
     for node in plan.nodes:
         links.delete_namespace(node.name)
+        daemons.remove_node_files(node)
     outside.remove()
     links.remove_switches()
     shutil.rmtree(run_dir())

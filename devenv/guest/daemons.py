@@ -34,6 +34,8 @@ OVS_SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 NB_SCHEMA = Path("/usr/share/ovn/ovn-nb.ovsschema")
 SB_SCHEMA = Path("/usr/share/ovn/ovn-sb.ovsschema")
 
+# Where people look for logs; a link to the node's own directory.
+SYSTEM_LOG_DIR = Path("/var/log/ovnmig")
 # ovs-vswitchd counts the processors through a cache that looks fresh in the first 10 s of CLOCK_MONOTONIC: so
 # early it finds none, starts no upcall handler, and every packet without a datapath flow is lost for good.
 OVS_MIN_UPTIME_S = 11.0
@@ -42,9 +44,18 @@ PROBE_MS = 30_000
 START_TIMEOUT_S = 60.0
 
 
+def remove_node_files(node: Node) -> None:
+    """What `write_node_env` made outside the run directory."""
+    (SYSTEM_LOG_DIR / node.name).unlink(missing_ok=True)
+
+
 def write_node_env(plan: Plan, node: Node) -> None:
     """The node's directories and its environment file."""
     NodePaths.of(node.name).make()
+    link = SYSTEM_LOG_DIR / node.name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(NodePaths.of(node.name).log)
     path = node_env_file(node.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_env(node_environment(plan, node)), encoding="utf-8")

@@ -20,6 +20,8 @@ DEVICE = "pf0"
 # RFC 5737 TEST-NET-2: nobody else's inside the nodes' namespaces.
 NETWORK_PREFIX = "198.51.100."
 SYNC_TIMEOUT_S = 10
+ANSWER_TIMEOUT_S = 10.0
+FEATURES = ["ovs-appctl", "dpif/show-dp-features", "br-int"]
 
 
 def check(plan: Plan) -> list[str]:
@@ -56,9 +58,9 @@ def _datapaths(plan: Plan) -> list[str]:
     causes = []
     for node in plan.chassis:
         try:
-            features = on_node(node.name, ["ovs-appctl", "dpif/show-dp-features", "br-int"])
+            features = on_node(node.name, FEATURES, timeout_s=ANSWER_TIMEOUT_S)
         except CommandError as error:
-            causes.append(f"{node.name}: br-int has no datapath: {error}")
+            causes.append(f"{node.name}: ovs-vswitchd tells nothing about br-int: {error}")
             continue
         if "CT zone: Yes" not in features:
             causes.append(

@@ -35,18 +35,9 @@ def issue_certificates(plan: Plan) -> None:
         return
     run(ovnmig_argv("pki", "init", "--dir", str(pki)))
     for node in plan.nodes:
-        role = "agent" if node.runs_ovs else "controller"
-        words = ["pki", "issue", "--dir", str(pki), "--role", role, "--name", node.name]
-        run(ovnmig_argv(*words, "--address", str(node.address)))
-
-
-def _certificates(prefix: str, name: str) -> dict[str, str]:
-    pki = pki_dir()
-    return {
-        f"{prefix}_TLS_KEY": str(pki / f"{name}.key"),
-        f"{prefix}_TLS_CERT": str(pki / f"{name}.crt"),
-        f"{prefix}_TLS_CA": str(pki / "ca.crt"),
-    }
+        role = [] if node.runs_ovs else ["--controller"]
+        words = ["pki", "issue", node.name, "--dir", str(pki), "--address", str(node.address), *role]
+        run(ovnmig_argv(*words))
 
 
 def agent_environment(node: Node) -> dict[str, str]:
@@ -55,20 +46,28 @@ def agent_environment(node: Node) -> dict[str, str]:
     return {
         "OVNMIG_AGENT_CHASSIS": node.name,
         "OVNMIG_AGENT_ADDRESS": str(node.address),
+        "OVNMIG_AGENT_PKI_DIR": str(pki_dir()),
         "OVNMIG_AGENT_OVS_RUNDIR": str(paths.ovs),
         "OVNMIG_AGENT_OVN_RUNDIR": str(paths.ovn),
-        **_certificates("OVNMIG_AGENT", node.name),
     }
 
 
-def controller_environment(node: Node) -> dict[str, str]:
+def controller_environment(plan: Plan) -> dict[str, str]:
     """Settings of `ovnmig serve` on the central node."""
-    env = read_node_env(node.name)
-    return {
+    env = read_node_env(plan.central.name)
+    certificate = pki_dir() / plan.central.name
+    settings = {
         "OVNMIG_NB": env["OVN_NB_DB"],
         "OVNMIG_SB": env["OVN_SB_DB"],
-        **_certificates("OVNMIG", node.name),
+        "OVNMIG_PKI_DIR": str(pki_dir()),
+        "OVNMIG_CERTIFICATE": plan.central.name,
+        "OVNMIG_HISTORY_FILE": str(NodePaths.of(plan.central.name).db / "history.sqlite"),
     }
+    if plan.ssl:
+        settings["OVNMIG_OVSDB_KEY"] = f"{certificate}.key"
+        settings["OVNMIG_OVSDB_CERT"] = f"{certificate}.crt"
+        settings["OVNMIG_OVSDB_CA"] = str(pki_dir() / "ca.crt")
+    return settings
 
 
 def pid_file(node: Node) -> Path:
@@ -89,12 +88,12 @@ def _spawn(argv: list[str], env: Mapping[str, str], log: Path, pids: Path) -> No
     pids.write_text(f"{process.pid}\n", encoding="ascii")
 
 
-def start_node_service(node: Node) -> None:
+def start_node_service(plan: Plan, node: Node) -> None:
     """Starts the node's service; one that runs already stays. Its log is log/ovnmig.log of the node."""
     if running_pid(pid_file(node)) is not None:
         return
     env = read_node_env(node.name)
-    env |= agent_environment(node) if node.runs_ovs else controller_environment(node)
+    env |= agent_environment(node) if node.runs_ovs else controller_environment(plan)
     argv = ovnmig_argv("agent" if node.runs_ovs else "serve")
     _spawn(in_namespace(node.name, argv), env, NodePaths.of(node.name).log / "ovnmig.log", pid_file(node))
 
@@ -121,8 +120,8 @@ def start(plan: Plan) -> None:
     """Everything of ovnmig. Returns when the API answers through the forwarder."""
     issue_certificates(plan)
     for node in plan.chassis:
-        start_node_service(node)
-    start_node_service(plan.central)
+        start_node_service(plan, node)
+    start_node_service(plan, plan.central)
     _start_forwarder(plan.central)
     try:
         shell.wait_until("the REST API to answer", api_answers, timeout_s=READY_TIMEOUT_S, interval_s=0.25)

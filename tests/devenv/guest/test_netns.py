@@ -74,7 +74,14 @@ def test_the_kernels_refusal_becomes_an_error(bridge: str) -> None:
 
 def test_the_thread_comes_back_from_a_namespace_even_after_an_error(bridge: str) -> None:
     before = os.readlink("/proc/thread-self/ns/net")
-    with pytest.raises(FileNotFoundError), entered(bridge):
-        assert os.readlink("/proc/thread-self/ns/net") != before
-        raise FileNotFoundError
+    inside: list[str] = []
+
+    def fail_inside() -> None:
+        with entered(bridge):
+            inside.append(os.readlink("/proc/thread-self/ns/net"))
+            raise ValueError("halfway")
+
+    with pytest.raises(ValueError, match="halfway"):
+        fail_inside()
+    assert inside != [before]
     assert os.readlink("/proc/thread-self/ns/net") == before
