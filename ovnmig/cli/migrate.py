@@ -100,6 +100,9 @@ def start(
         bool | None,
         typer.Option("--gateway/--no-gateway", help="Whether the gateway moves [default: policy]."),
     ] = None,
+    allow_interruption: Annotated[
+        bool, typer.Option("--allow-interruption", help="A lone gateway may be gone for about a second.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check and plan.")] = False,
     idempotency_key: KeyOption = None,
     wait_for_it: Annotated[bool, typer.Option("--wait", help="Wait and show progress.")] = False,
@@ -112,6 +115,7 @@ def start(
     body = {
         "udn": udn, "target": target, "port": port, "binding": binding, "trigger": trigger, "transfer": transfer,
         "overlap_s": overlap_s, "gateway": gateway, "dry_run": dry_run,
+        "allow_interruption": allow_interruption,
     }  # fmt: skip
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     with api(url) as service:

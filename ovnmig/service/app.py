@@ -52,12 +52,15 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    problems.install(app)
-    openapi.install(app)
-    app.include_router(udn_routes(controller))
-    app.include_router(migration_routes(controller))
-    app.include_router(
-        system_routes(controller, version=version, metrics=metrics, closing=closing or asyncio.Event())
+    stop = closing or asyncio.Event()
+    routers = (
+        udn_routes(controller),
+        migration_routes(controller),
+        system_routes(controller, version=version, metrics=metrics, closing=stop),
     )
+    for router in routers:
+        app.include_router(router)
+    problems.install(app, [route for router in routers for route in router.routes])
+    openapi.install(app)
     app.add_middleware(RefuseEncodedSlash)
     return app

@@ -1,4 +1,5 @@
-"""Field types of request bodies: each turns text into the core's types, or says in words what to write instead."""
+"""Field types of request bodies: each turns text into the core's types, or says in words what to write
+instead."""
 
 from __future__ import annotations
 

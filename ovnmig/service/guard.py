@@ -35,7 +35,8 @@ def check_listen_address(address: str) -> None:
 
 
 class RefuseEncodedSlash:
-    """ASGI middleware: ``%2F`` would be decoded before routing, and ``a%2Fgateway`` would reach the gateway of ``a``."""
+    """ASGI middleware: ``%2F`` would be decoded before routing, and ``a%2Fgateway`` would reach the gateway
+    of ``a``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

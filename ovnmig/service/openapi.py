@@ -1,14 +1,20 @@
-"""The OpenAPI document: problem documents on every operation, no generated validation schema of the framework."""
+"""The OpenAPI document: problem documents on every operation, no generated validation schema of the
+framework."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from ovnmig.service.examples import PROBLEM
+from ovnmig.service.examples import EVENT, PROBLEM
 from ovnmig.service.problems import MEDIA_TYPE, ProblemDocument
+from ovnmig.service.wire_node import EventAnswer
+
+STREAM = "text/event-stream"
+_STREAM_EXAMPLE = f"data: {json.dumps(EVENT)}\nid: {EVENT['seq']}\n\n"
 
 _MEANINGS = {
     400: "The request could not be read",
@@ -21,12 +27,31 @@ _MEANINGS = {
 }
 
 
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of an operation that may answer with problem documents of these statuses."""
+def problems(*statuses: int, ok: dict[str, Any] | None = None) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` of an operation that may answer with problem documents of these statuses.
+
+    ``ok`` describes a 200 beside the operation's usual status.
+    """
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}, "example": PROBLEM}}
     return {
         status: {"description": _MEANINGS[status], "content": content} for status in sorted({*statuses, 500})
     }
+
+
+def _describe_streams(schema: dict[str, Any]) -> None:
+    """The framework writes ``itemSchema`` of OpenAPI 3.2; 3.1 tools know a stream as text only."""
+    components = schema["components"]["schemas"]
+    components.pop("ServerSentEvent", None)
+    components["EventAnswer"] = EventAnswer.model_json_schema(mode="serialization")
+    words = "server-sent events; the data of each is JSON as described by components/schemas/EventAnswer"
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            content = operation["responses"].get("200", {}).get("content", {})
+            if STREAM in content:
+                content[STREAM] = {
+                    "schema": {"type": "string", "description": words},
+                    "example": _STREAM_EXAMPLE,
+                }
 
 
 def install(app: FastAPI) -> None:
@@ -48,6 +73,7 @@ def install(app: FastAPI) -> None:
             schemas["ProblemDocument"] = problem
             for name in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(name, None)
+            _describe_streams(schema)
             app.openapi_schema = schema
         return app.openapi_schema
 

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route
 
 from ovnmig.core.rows import EpochConflict
 from ovnmig.core.udn import Problem, Refused
@@ -70,8 +71,8 @@ def item(problem: Problem) -> ProblemItem:
 
 
 def refused(error: Refused) -> ProblemDocument:
-    """409 when everything that stands in the way is held by something else, else 422."""
-    conflict = bool(error.problems) and all(p.conflict for p in error.problems)
+    """409 when something that is wanted is held by something else, else 422."""
+    conflict = any(p.conflict for p in error.problems)
     status, kind, title = (409, "conflict", "Conflict") if conflict else (422, "refused", "Request refused")
     return document(status, kind, title, str(error) or title, [item(p) for p in error.problems])
 
@@ -120,7 +121,8 @@ def field_name(location: Sequence[int | str]) -> str:
 
 
 def validation_item(error: Mapping[str, Any], known: Sequence[str] = ()) -> ProblemItem:
-    """A validation error in words. ``known``: the fields the body may have, to suggest one for a misspelt name."""
+    """A validation error in words. ``known``: the fields the body may have, to suggest one for a misspelt
+    name."""
     field = field_name(error["loc"])
     code = str(error["type"]).replace("_", "-")
     message = str(error["msg"]).removeprefix("Value error, ")
@@ -153,8 +155,17 @@ def _body_fields(request: Request) -> list[str]:
     return list(getattr(getattr(model, "annotation", None), "model_fields", {}))
 
 
-def install(app: FastAPI) -> None:
-    """Turn every exception of ``app`` into a problem document."""
+def allowed_methods(request: Request, routes: Sequence[BaseRoute]) -> str:
+    """The methods of every route that has the request's path (the framework only names those of the first)."""
+    found: set[str] = set()
+    for route in routes:
+        if isinstance(route, Route) and route.path_regex.match(request.scope["path"]):
+            found |= route.methods or set()
+    return ", ".join(sorted(found)) or "GET"
+
+
+def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Turn every exception of ``app`` into a problem document. ``routes``: all of them, for the 405's Allow."""
 
     async def on_known(_request: Request, error: Exception) -> JSONResponse:
         problem = describe(error)
@@ -169,16 +180,19 @@ def install(app: FastAPI) -> None:
         error = cast(HTTPException, raised)
         title = HTTPStatus(error.status_code).phrase
         detail = str(error.detail)
+        headers: Mapping[str, str] | None = error.headers
         if error.status_code == HTTPStatus.NOT_FOUND:
             detail = f"nothing is served at {request.url.path}; the API is described at /openapi.json"
+        elif error.status_code == HTTPStatus.BAD_REQUEST:
+            detail = "the body cannot be read: send one JSON object in UTF-8"
         elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            detail = f"{request.method} is not possible here; allowed: {(error.headers or {}).get('Allow', 'see /openapi.json')}"
-        return answer(
-            document(error.status_code, title.lower().replace(" ", "-"), title, detail), error.headers
-        )
+            allowed = allowed_methods(request, routes)
+            detail, headers = f"{request.method} is not possible here; allowed: {allowed}", {"Allow": allowed}
+        kind = title.lower().replace(" ", "-")
+        return answer(document(error.status_code, kind, title, detail), headers)
 
     async def on_unknown(_request: Request, error: Exception) -> JSONResponse:
-        _log.error("request failed", error=repr(error), exc_info=error)
+        _log.error("request failed", error=repr(error))  # the server logs the traceback
         return answer(describe(error))
 
     known = (

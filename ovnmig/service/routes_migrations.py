@@ -34,8 +34,15 @@ def migration_routes(controller: ControllerApi) -> APIRouter:
         operation_id="startMigration",
         status_code=202,
         response_model=MigrationAnswer,
-        responses={200: {"model": DryRunAnswer, "description": "Dry run: nothing was written"}}
-        | problems(404, 409, 422, 502, 503),
+        responses=problems(
+            400,
+            404,
+            409,
+            422,
+            502,
+            503,
+            ok={"model": DryRunAnswer, "description": "Dry run: nothing was written"},
+        ),
     )
     async def start_migration(
         body: MigrationCreate,
@@ -73,7 +80,8 @@ def migration_routes(controller: ControllerApi) -> APIRouter:
     async def cancel_migration(
         migration_id: MigrationPath, _query: NoQueryParameters, response: Response
     ) -> MigrationAnswer:
-        """Cancel: rolls back while the switch is not committed; afterwards it only ends the overlap, or is a 409."""
+        """Cancel: rolls back while the switch is not committed; afterwards it only ends the overlap, or is a
+        409."""
         record = await controller.cancel(migration_id)
         response.headers["Location"] = migration_url(record.id)
         return migration_answer(record)
@@ -90,7 +98,8 @@ def migration_routes(controller: ControllerApi) -> APIRouter:
         response: Response,
         _key: IdempotencyKey = None,
     ) -> MigrationAnswer:
-        """Order the switch of a migration whose trigger is manual (or do not wait for the VM). Repeating is harmless."""
+        """Order the switch of a migration whose trigger is manual (or do not wait for the VM). Repeating is
+        harmless."""
         record = await controller.switch(migration_id)
         response.headers["Location"] = migration_url(record.id)
         return migration_answer(record)

@@ -48,12 +48,15 @@ async def until(closing: asyncio.Event, events: AsyncIterator[JournalEvent]) -> 
             yield event
     finally:
         stop.cancel()
+        if isinstance(events, AsyncGenerator):
+            await events.aclose()
 
 
 def system_routes(
     controller: ControllerApi, *, version: str, metrics: Callable[[], bytes], closing: asyncio.Event
 ) -> APIRouter:
-    """The routes, bound to ``controller``. ``metrics`` renders the Prometheus text; ``closing`` ends event streams."""
+    """The routes, bound to ``controller``. ``metrics`` renders the Prometheus text; ``closing`` ends event
+    streams."""
     router = APIRouter()
 
     @router.get("/v1/nodes", operation_id="listNodes", tags=["nodes"], responses=problems(422, 503))
@@ -69,7 +72,8 @@ def system_routes(
     async def stream_events(
         query: EventQuery, last_event_id: LastEventId = None
     ) -> AsyncIterator[EventAnswer | ServerSentEvent]:
-        """Server-sent events: history after ``after`` (or Last-Event-ID), then what happens, until the client leaves."""
+        """Server-sent events: history after ``after`` (or Last-Event-ID), then what happens, until the client
+        leaves."""
         after = last_event_id if query.after is None else query.after
         source = controller.events(after=after, follow=query.follow)
         async with aclosing(until(closing, source)) as events:

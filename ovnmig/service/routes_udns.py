@@ -47,15 +47,15 @@ def udn_routes(controller: ControllerApi) -> APIRouter:
         "",
         operation_id="createUdn",
         status_code=201,
-        responses={
-            200: {"model": UdnAnswer, "description": "It was there already, exactly so; nothing was written"}
-        }
-        | problems(409, 422, 503),
+        responses=problems(
+            400, 409, 422, 503, ok={"model": UdnAnswer, "description": "It was exactly so already"}
+        ),
     )
     async def create_udn(
         body: UdnCreate, _query: NoQueryParameters, response: Response, _key: IdempotencyKey = None
     ) -> UdnAnswer:
-        """Create the gateway of a UDN in one transaction. The name makes it idempotent: an identical request changes nothing."""
+        """Create the gateway of a UDN in one transaction. The name makes it idempotent: an identical request
+        changes nothing."""
         state = await controller.create_udn(body.to_core(body.name))
         response.status_code = 201 if state.changed else 200
         response.headers["Location"] = udn_url(state.spec.name)
@@ -66,7 +66,7 @@ def udn_routes(controller: ControllerApi) -> APIRouter:
         """One UDN: what is wanted, who owns the gateway, what differs."""
         return udn_answer(await controller.udn(name))
 
-    @router.put("/{name}", operation_id="changeUdn", responses=problems(404, 409, 422, 503))
+    @router.put("/{name}", operation_id="changeUdn", responses=problems(400, 404, 409, 422, 503))
     async def change_udn(name: UdnPath, body: UdnChange, _query: NoQueryParameters) -> UdnAnswer:
         """Change a UDN to exactly this, in one transaction. What is left out falls back to its default."""
         if body.name is not None and body.name != name:

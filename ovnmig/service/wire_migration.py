@@ -48,6 +48,10 @@ class MigrationCreate(RequestModel):
     gateway: SwitchField | None = Field(
         default=None, description="whether the gateway moves; null: the UDN's policy"
     )
+    allow_interruption: SwitchField = Field(
+        default=False,
+        description="a lone gateway may be gone for about a second while its first standby comes up",
+    )
     dry_run: SwitchField = Field(default=False, description="only check and plan; nothing is written")
 
     def to_core(self, idempotency_key: str | None) -> MigrationRequest:
@@ -62,6 +66,7 @@ class MigrationCreate(RequestModel):
             overlap_s=self.overlap_s,
             gateway=self.gateway,
             idempotency_key=idempotency_key,
+            allow_interruption=self.allow_interruption,
         )
 
 
@@ -101,7 +106,7 @@ class MigrationAnswer(AnswerModel):
     phase_since: datetime
     switched_at: datetime | None
     ended_at: datetime | None
-    phase_at: dict[str, datetime] = Field(description="when each phase was entered")
+    phase_at: dict[str, datetime] = Field(description="when each phase was entered (the last time)")
     phase_s: dict[str, float] = Field(description="seconds spent in each phase that is over")
     counts: CountsAnswer
     nb_transactions: int = Field(
@@ -150,8 +155,8 @@ def counts_answer(counts: Counts) -> CountsAnswer:
 
 def warnings_of(record: MigrationRecord) -> list[str]:
     """Sentences a person should read even when the migration went well."""
-    found = []
-    if record.transfer is TransferMode.NONE:
+    found = list(record.warnings)
+    if record.transfer is TransferMode.NONE and not found:
         found.append(NO_TRANSFER_WARNING)
     if record.arrived_early:
         found.append("the VM arrived before 'ready': state of its own port zone may have come too late")

@@ -13,7 +13,8 @@ from ovnmig.service.fields import AnswerModel
 
 
 class NodeAnswer(AnswerModel):
-    """A chassis of the Southbound database with its agent's word. Agent fields are null while it does not answer."""
+    """A chassis of the Southbound database with its agent's word. Agent fields are null while it does not
+    answer."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [examples.NODE]})
 
@@ -63,7 +64,8 @@ class LiveAnswer(AnswerModel):
 
 
 class ReadyAnswer(AnswerModel):
-    """Whether requests can be served: NB and SB are connected and fresh. ``standby`` replicas only serve reads."""
+    """Whether requests can be served: NB and SB are connected and fresh. ``standby`` replicas only serve
+    reads."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [examples.READY]})
 

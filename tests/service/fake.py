@@ -1,4 +1,5 @@
-"""An in-memory ControllerApi with fail-next switches: it keeps what it is told, so that answers can be checked."""
+"""An in-memory ControllerApi with fail-next switches: it keeps what it is told, so that answers can be
+checked."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def node(name: str, *, agent: bool = True, problems: tuple[str, ...] = ()) -> No
 
 @dataclass
 class FakeController:
-    """State in dictionaries. ``fail_next``: raised by the next call. ``problems_next``: what the next dry run finds."""
+    """State in dictionaries. ``fail_next``: raised by the next call. ``problems_next``: what the next dry run
+    finds."""
 
     fail_next: Exception | None = None
     problems_next: tuple[Problem, ...] = ()
