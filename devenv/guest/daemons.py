@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import time
@@ -47,6 +48,8 @@ START_TIMEOUT_S = 60.0
 def remove_node_files(node: Node) -> None:
     """What `write_node_env` made outside the run directory."""
     (SYSTEM_LOG_DIR / node.name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        SYSTEM_LOG_DIR.rmdir()
 
 
 def write_node_env(plan: Plan, node: Node) -> None:

@@ -54,4 +54,4 @@ def restart(plan: Plan, name: str) -> None:
     start_switch(node)
     start_controller(plan, node)
     if plan.services:
-        services.start_node_service(plan, node)
+        services.start_node_service(node)

@@ -52,22 +52,16 @@ def agent_environment(node: Node) -> dict[str, str]:
     }
 
 
-def controller_environment(plan: Plan) -> dict[str, str]:
-    """Settings of `ovnmig serve` on the central node."""
-    env = read_node_env(plan.central.name)
-    certificate = pki_dir() / plan.central.name
-    settings = {
+def controller_environment(node: Node) -> dict[str, str]:
+    """Settings of `ovnmig serve` on the central node; the databases are on its unix sockets."""
+    env = read_node_env(node.name)
+    return {
         "OVNMIG_NB": env["OVN_NB_DB"],
         "OVNMIG_SB": env["OVN_SB_DB"],
         "OVNMIG_PKI_DIR": str(pki_dir()),
-        "OVNMIG_CERTIFICATE": plan.central.name,
-        "OVNMIG_HISTORY_FILE": str(NodePaths.of(plan.central.name).db / "history.sqlite"),
+        "OVNMIG_CERTIFICATE": node.name,
+        "OVNMIG_HISTORY_FILE": str(NodePaths.of(node.name).db / "history.sqlite"),
     }
-    if plan.ssl:
-        settings["OVNMIG_OVSDB_KEY"] = f"{certificate}.key"
-        settings["OVNMIG_OVSDB_CERT"] = f"{certificate}.crt"
-        settings["OVNMIG_OVSDB_CA"] = str(pki_dir() / "ca.crt")
-    return settings
 
 
 def pid_file(node: Node) -> Path:
@@ -88,12 +82,12 @@ def _spawn(argv: list[str], env: Mapping[str, str], log: Path, pids: Path) -> No
     pids.write_text(f"{process.pid}\n", encoding="ascii")
 
 
-def start_node_service(plan: Plan, node: Node) -> None:
+def start_node_service(node: Node) -> None:
     """Starts the node's service; one that runs already stays. Its log is log/ovnmig.log of the node."""
     if running_pid(pid_file(node)) is not None:
         return
     env = read_node_env(node.name)
-    env |= agent_environment(node) if node.runs_ovs else controller_environment(plan)
+    env |= agent_environment(node) if node.runs_ovs else controller_environment(node)
     argv = ovnmig_argv("agent" if node.runs_ovs else "serve")
     _spawn(in_namespace(node.name, argv), env, NodePaths.of(node.name).log / "ovnmig.log", pid_file(node))
 
@@ -120,8 +114,8 @@ def start(plan: Plan) -> None:
     """Everything of ovnmig. Returns when the API answers through the forwarder."""
     issue_certificates(plan)
     for node in plan.chassis:
-        start_node_service(plan, node)
-    start_node_service(plan, plan.central)
+        start_node_service(node)
+    start_node_service(plan.central)
     _start_forwarder(plan.central)
     try:
         shell.wait_until("the REST API to answer", api_answers, timeout_s=READY_TIMEOUT_S, interval_s=0.25)
