@@ -187,6 +187,6 @@ def trimmed(
     ``drained`` chassis leave the set, unless one is the owner. Never adds a chassis.
     """
     present = [m.chassis for m in by_rank(members) if m.chassis == owner or m.chassis not in drained]
-    order = [name for name in (owner, former) if name is not None and name in present]
-    order += [name for name in present if name not in order]
-    return numbered(tuple(order[: 1 + standby_count]))
+    wished = (name for name in (owner, former) if name is not None and name in present)
+    order = tuple(dict.fromkeys((*wished, *present)))
+    return numbered(order[: 1 + standby_count])
