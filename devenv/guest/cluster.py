@@ -164,6 +164,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except (ClusterError, CommandError) as error:
         print(f"cluster: {error}", file=sys.stderr)
+        if args.verb == "up" and options_file().exists():
+            print(
+                "cluster: what there is stays, to be looked at; remove it with: cluster down", file=sys.stderr
+            )
         return 1
     return 0
 

@@ -62,8 +62,8 @@ def node_environment(plan: Plan, node: Node) -> dict[str, str]:
     The central node uses the unix sockets, all others the addresses of the underlay.
     """
     paths = NodePaths.of(node.name)
-    central = node is plan.central or node == plan.central
-    return {
+    central = node == plan.central
+    environment = {
         "NODE": node.name,
         "NODE_ROLE": node.role.value,
         "NETNS": node.name,
@@ -76,6 +76,11 @@ def node_environment(plan: Plan, node: Node) -> dict[str, str]:
         "OVN_NB_DB": f"unix:{paths.ovn}/ovnnb_db.sock" if central else plan.remote(NB_PORT),
         "OVN_SB_DB": f"unix:{paths.ovn}/ovnsb_db.sock" if central else plan.remote(SB_PORT),
     }
+    if plan.ssl and not central:
+        own = pki_dir() / node.name
+        options = f"-p {own}.key -c {own}.crt -C {pki_dir() / 'ca.crt'}"
+        environment |= {"OVN_NBCTL_OPTIONS": options, "OVN_SBCTL_OPTIONS": options}
+    return environment
 
 
 def render_env(values: Mapping[str, str]) -> str:

@@ -83,7 +83,14 @@ def add(
     if switch is not None:
         spec = " ".join([vm.mac, *(text.split("/")[0] for text in vm.addresses)])
         ovn.nbctl(plan, "lsp-add", switch, vm.lsp, "--", "lsp-set-addresses", vm.lsp, spec)
-    _build(plan, vm)
+    try:
+        _build(plan, vm)
+    except BaseException:
+        # The ports on the chassis are the other ends of what goes with the namespace.
+        links.delete_namespace(vm.namespace)
+        if switch is not None:
+            ovn.nbctl(plan, "lsp-del", vm.lsp)
+        raise
     save(vm)
     if plugged:
         plug(plan, name, vm.on)

@@ -51,6 +51,15 @@ def test_the_central_node_uses_sockets_and_a_chassis_the_underlay() -> None:
     assert chassis["OVS_RUNDIR"] == "/run/ovnmig/ovn-chassis-1/ovs"
 
 
+def test_with_ssl_the_tools_of_a_chassis_get_its_certificate() -> None:
+    plan = plan_from({"ENABLE_SSL": "yes"})
+    chassis = node_environment(plan, plan.node("ovn-chassis-1"))
+    assert chassis["OVN_NB_DB"].startswith("ssl:")
+    assert "/pki/ovn-chassis-1.key" in chassis["OVN_NBCTL_OPTIONS"]
+    assert chassis["OVN_NBCTL_OPTIONS"] == chassis["OVN_SBCTL_OPTIONS"]
+    assert "OVN_NBCTL_OPTIONS" not in node_environment(plan, plan.central)
+
+
 def test_no_two_nodes_share_a_run_directory() -> None:
     plan = plan_from({"GW_COUNT": "1"})
     for key in ("OVS_RUNDIR", "OVN_RUNDIR", "OVS_DBDIR", "OVN_LOGDIR"):
