@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from ovnmig.conntrack.transform import Chunk
 SEND_MAX: Final = 200
 """Messages per send: their acknowledgements fit the receive buffer several times over."""
 RECEIVE_BUFFER: Final = 8 << 20
+NO_RIGHT: Final = "connection tracking needs CAP_NET_ADMIN in its network namespace"
 _SEND_BUFFER: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _RECEIVE_MAX: Final = 1 << 16
@@ -45,7 +45,7 @@ class NetlinkSocket:
     """Batched requests and dumps. Not safe for two threads at once: open one each."""
 
     def __init__(self, receive_buffer: int = RECEIVE_BUFFER) -> None:
-        """Raises PermissionError without CAP_NET_ADMIN in the namespace."""
+        """Without CAP_NET_ADMIN the socket opens, and its first use raises PermissionError."""
         self._socket = socket.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, m.NETLINK_NETFILTER
         )
@@ -94,14 +94,16 @@ class NetlinkSocket:
         answers: list[bytes] = []
         lost = False
         while True:
+            # The kernel works requests off inside send, so every answer it could store is there by
+            # now. Once one was dropped the last may be missing too: then never wait.
             try:
-                data = self._socket.recv(_RECEIVE_MAX)
+                data = self._socket.recv(_RECEIVE_MAX, socket.MSG_DONTWAIT if lost else 0)
+            except BlockingIOError:
+                return errors, answers, True
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise
                 lost = True
-                if not self._wait_readable():
-                    return errors, answers, True
                 continue
             for kind, seq, raw in _messages(data):
                 if not first <= seq <= last:
@@ -110,6 +112,8 @@ class NetlinkSocket:
                     answers.append(raw)
                     continue
                 code = _CODE.unpack_from(raw, 16)[0]
+                if code == -errno.EPERM:
+                    raise PermissionError(errno.EPERM, NO_RIGHT)
                 if code:
                     errors[seq] = -code
                 if seq == last:
@@ -138,17 +142,13 @@ class NetlinkSocket:
                     offsets.append(found)
                     used += size
                 yield Chunk(arena[: used // 4], np.concatenate(offsets)), flags
-        except NetlinkError:
+        except (NetlinkError, PermissionError):
             done = True
             raise
         finally:
             while not done:
                 size = self._socket.recv_into(view, _RECEIVE_MAX)
                 done = _split(arena, 0, size // 4, seq, 0)[1]
-
-    def _wait_readable(self, timeout_s: float = 0.2) -> bool:
-        """Whether an answer arrives: after a lost one the last acknowledgement may be gone too."""
-        return bool(select.select([self._socket], [], [], timeout_s)[0])
 
 
 def force_buffer(sock: socket.socket, option: int, size: int) -> None:
@@ -185,6 +185,8 @@ def _split(words: Words, start: int, end: int, seq: int, flags: int) -> tuple[ND
         ours = int(words[start + 2]) == seq
         if ours and kind in (m.NLMSG_DONE, m.NLMSG_ERROR):
             code = _CODE.unpack(words[start + 4 : start + 5].tobytes())[0]
+            if code == -errno.EPERM:
+                raise PermissionError(errno.EPERM, NO_RIGHT)
             if code:
                 raise NetlinkError(-code, f"the kernel refused the dump: {os.strerror(-code)}")
             return _concat(runs), True, flags

@@ -129,6 +129,12 @@ def create(name: str, zone: int, family: int, *parts: bytes, status: int = 0xE, 
     return ask(name, m.message(m.CT_NEW, flags, 1, family, payload))
 
 
+def set_mark(name: str, zone: int, family: int, orig: bytes, mark: int) -> int:
+    """Changes an entry's mark, returns the kernel's errno."""
+    payload = a.attr(a.ZONE, zone.to_bytes(2, "big")) + orig + word(a.MARK, mark)
+    return ask(name, m.message(m.CT_NEW, m.MessageFlag.REQUEST | m.MessageFlag.ACK, 1, family, payload))
+
+
 def table(name: str, zone: int) -> Table:
     """All entries of a zone, without what is never carried."""
     out: Table = {}

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ovnmig.conntrack import decode, encode, entries, read_zone
 from ovnmig.conntrack import attrs as a
+from ovnmig.conntrack import decode, encode, entries, read_zone
 from ovnmig.conntrack.insert import Applier
 from ovnmig.conntrack.records import Batch
 from tests.netns import kernel as k
@@ -88,6 +88,11 @@ def _receive(sock: socket.socket, size: int) -> bytes:
 KINDS = {"request": lambda s: _request(s, b"hello"), "push": _push, "download": _download}
 
 
+def _thrice(kind: str, session: Session) -> None:
+    for _ in range(3):
+        KINDS[kind](session)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_session_lives_on_through_the_new_gateway_after_a_transfer(world: Stage, kind: str) -> None:
     session = world.connect(world.listen())
@@ -95,8 +100,7 @@ def test_a_session_lives_on_through_the_new_gateway_after_a_transfer(world: Stag
     seen = session[1].getpeername()
     _transfer(world)
     world.switch()
-    for _ in range(3):
-        KINDS[kind](session)
+    _thrice(kind, session)
     _request(session, b"after")
     assert session[1].getpeername() == seen
     (entry,) = [e for group in read_zone(world.write, ZONE_B) for e in entries(group)]
@@ -111,8 +115,7 @@ def test_without_a_transfer_the_same_session_dies(world: Stage, kind: str) -> No
         sock.settimeout(2)
     world.switch()
     with pytest.raises((ConnectionError, TimeoutError)):
-        for _ in range(3):
-            KINDS[kind](session)
+        _thrice(kind, session)
 
 
 def test_a_transfer_into_the_wrong_zone_saves_nothing(world: Stage) -> None:

@@ -1,0 +1,99 @@
+"""The ledger against plain dictionaries."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ovnmig.conntrack.diff import Ledger
+from ovnmig.conntrack.messages import Status
+from ovnmig.conntrack.records import Batch, Group, merge
+from ovnmig.conntrack.shape import shape_of
+from ovnmig.conntrack.spec import L4, Flow, Spec
+
+_SHAPES = [shape_of(Spec(f, Flow(17, L4.PORTS), Status.SRC_NAT)) for f in (2, 10)]
+Entry = tuple[int, int, int, int, int]
+"""Shape, port, translated port, mark, timeout."""
+
+
+def _batch(entries: list[Entry]) -> Batch:
+    groups = []
+    for shape, port, nat, mark, timeout in entries:
+        row = np.zeros((1, _SHAPES[shape].width), dtype=np.uint32)
+        for name, value in (
+            ("orig_sport", port),
+            ("nat_src_port", nat),
+            ("mark", mark),
+            ("timeout", timeout),
+        ):
+            row[0, _SHAPES[shape].at(name)] = value
+        groups.append(Group(_SHAPES[shape], (row & _SHAPES[shape].keep) | _SHAPES[shape].force))
+    return merge([Batch(tuple(groups))])
+
+
+_FEW = st.integers(0, 3)
+_ENTRIES = st.lists(
+    st.tuples(st.integers(0, 1), _FEW, _FEW, _FEW, _FEW), max_size=12, unique_by=lambda e: (e[0], e[1])
+)
+
+
+def _as_dict(entries: list[Entry]) -> dict[tuple[int, int], Entry]:
+    return {entry[:2]: entry for entry in entries}
+
+
+def _prints(batch: Batch) -> list[int]:
+    return sorted(batch.prints().tolist())
+
+
+@given(_ENTRIES, _ENTRIES)
+def test_a_second_dump_is_sorted_into_new_changed_reborn_and_vanished(
+    old: list[Entry], now: list[Entry]
+) -> None:
+    ledger = Ledger()
+    ledger.record(_batch(old))
+    found = ledger.compare(_batch(now))
+    before = _as_dict(old)
+    new = [e for e in now if e[:2] not in before]
+    reborn = [e for e in now if e[:2] in before and before[e[:2]][2] != e[2]]
+    changed = [e for e in now if e[:2] in before and before[e[:2]][2] == e[2] and before[e[:2]][3] != e[3]]
+    gone = [e for e in old if e[:2] not in _as_dict(now)]
+    assert _prints(found.new) == _prints(_batch(new))
+    assert _prints(found.reborn) == _prints(_batch(reborn))
+    assert _prints(found.changed) == _prints(_batch(changed))
+    assert sorted(found.vanished.tolist()) == sorted(_batch(gone).keys().tolist())
+    assert len(found) == len(new) + len(reborn) + len(changed) + len(gone)
+
+
+@given(_ENTRIES, _ENTRIES)
+def test_after_recording_what_differs_nothing_differs(old: list[Entry], now: list[Entry]) -> None:
+    ledger = Ledger()
+    ledger.record(_batch(old))
+    found = ledger.compare(_batch(now))
+    ledger.forget(found.vanished)
+    for batch in (found.new, found.changed, found.reborn):
+        ledger.record(batch)
+    assert len(ledger.compare(_batch(now))) == 0
+    assert len(ledger) == len(now)
+
+
+@given(_ENTRIES, _ENTRIES)
+def test_a_part_of_a_dump_makes_nothing_vanish(old: list[Entry], now: list[Entry]) -> None:
+    ledger = Ledger()
+    ledger.record(_batch(old))
+    assert ledger.compare(_batch(now), whole=False).vanished.size == 0
+
+
+def test_recording_twice_in_one_batch_keeps_the_later_one() -> None:
+    ledger = Ledger()
+    early, late = _batch([(0, 1, 1, 1, 1)]), _batch([(0, 1, 1, 2, 1)])
+    ledger.record(merge([early, late]))
+    assert len(ledger) == 1
+    assert len(ledger.compare(late)) == 0
+    assert len(ledger.compare(early).changed) == 1
+
+
+def test_the_remaining_timeout_makes_no_difference() -> None:
+    ledger = Ledger()
+    ledger.record(_batch([(0, 1, 1, 1, 1)]))
+    assert len(ledger.compare(_batch([(0, 1, 1, 1, 3)]))) == 0
