@@ -1,0 +1,102 @@
+"""The sandbox's preflight refuses a cluster that only looks alive, and says the cause."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from tests.sandbox.cluster import CENTRAL, Cluster, eventually
+from tests.sandbox.world import A, B
+
+FIT = "preflight: every chassis is registered"
+
+
+def preflight(cluster: Cluster) -> tuple[int, str]:
+    """Exit code and what it said."""
+    done = cluster.attempt("/usr/bin/python3", "-m", "devenv.guest.cluster", "preflight", timeout_s=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+@contextlib.contextmanager
+def broken(cluster: Cluster, node: str, harm: str, heal: str) -> Iterator[None]:
+    """Something is broken inside the block, and works again afterwards."""
+    cluster.run("sh", "-ec", harm, node=node)
+    try:
+        yield
+    finally:
+        cluster.run("sh", "-ec", heal, node=node)
+    healed(cluster)
+
+
+def healed(cluster: Cluster) -> None:
+    """Returns when every chassis is back and follows the configuration."""
+    eventually(
+        "three chassis",
+        lambda: cluster.sbctl("--bare", "--columns=name", "list", "Chassis").count("ovn-") == 3,
+    )
+    cluster.nbctl("--wait=hv", "sync")
+
+
+def test_a_fit_cluster_passes(each: Cluster) -> None:
+    code, said = preflight(each)
+    assert (code, FIT in said) == (0, True), said
+
+
+def test_a_daemon_that_does_not_run_is_named(trixie: Cluster) -> None:
+    log = f"/run/ovnmig/{B}"
+    start = (
+        f"ovn-controller --no-chdir --detach --log-file={log}/log/ovn-controller.log "
+        f"--pidfile={log}/ovn/ovn-controller.pid unix:{log}/ovs/db.sock"
+    )
+    with broken(trixie, B, f"kill -9 $(cat {log}/ovn/ovn-controller.pid)", start):
+        code, said = preflight(trixie)
+    assert code == 1
+    assert f"{B}: ovn-controller does not run" in said
+
+
+def test_a_chassis_missing_in_the_southbound_database_is_named(trixie: Cluster) -> None:
+    with trixie.frozen(B, "ovn-controller"):
+        trixie.sbctl("chassis-del", B)
+        code, said = preflight(trixie)
+    assert code == 1
+    assert f"{B}: not in the Southbound database" in said
+    healed(trixie)
+
+
+def test_a_chassis_that_does_not_follow_the_configuration_is_named(trixie: Cluster) -> None:
+    with trixie.frozen(B, "ovn-controller"):
+        code, said = preflight(trixie)
+    assert code == 1
+    assert f"is not in force after 10 s on: {B}" in said
+    healed(trixie)
+
+
+def test_a_cut_underlay_cable_is_named(trixie: Cluster) -> None:
+    with broken(trixie, A, "ip link set eth1 down", "ip link set eth1 up"):
+        code, said = preflight(trixie)
+    assert code == 1
+    assert f"{A}: its cable to the underlay" in said
+
+
+def test_a_tunnel_that_passes_no_packet_is_named(trixie: Cluster) -> None:
+    words = ["--bare", "--columns=ip", "find", "Encap", f"chassis_name={B}"]
+    address = trixie.sbctl(*words).strip()
+    harm = f"ip route add blackhole {address}/32"
+    with broken(trixie, A, harm, f"ip route del blackhole {address}/32"):
+        code, said = preflight(trixie)
+    assert code == 1
+    assert f"{A} -> {B}: no packet passes the tunnel" in said
+
+
+def test_a_datapath_without_conntrack_zones_is_refused(trixie: Cluster) -> None:
+    turn = "ovs-appctl dpif/set-dp-features br-int ct_zone"
+    with broken(trixie, A, f"{turn} false", f"{turn} true"):
+        code, said = preflight(trixie)
+    assert code == 1
+    assert f"{A} -> {B}: no packet passes" in said
+
+
+def test_a_healed_cluster_passes_and_the_preflight_leaves_no_trace(trixie: Cluster) -> None:
+    assert preflight(trixie)[0] == 0
+    assert "devenv-preflight" not in trixie.run("ovn-nbctl", "show", node=CENTRAL)
+    assert "pf0" not in trixie.run("ovs-vsctl", "list-ports", "br-int", node=A)

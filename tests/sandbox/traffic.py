@@ -1,0 +1,155 @@
+"""Sessions through a cluster, played by the demo's own programs and judged by the demo's own judge."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from devenv.demo.judge import Move, Record, survived
+from devenv.demo.plan import PUSH_PORT, TWIN_PORT, Session, to_json
+from devenv.demo.traffic import record_of
+from devenv.host.errors import ChannelError
+from tests.sandbox.cluster import Cluster
+from tests.sandbox.world import SERVERS
+
+PYTHON = ("/opt/ovnmig/bin/python", "-m")
+AFTER_S = 2.5
+"""Long enough for two messages of a server that pushes one a second."""
+END_S = 1.5
+_runs = itertools.count(1)
+
+
+def pair_sessions(first: str, second: str, families: Sequence[int] = (4, 6)) -> list[Session]:
+    """Two VMs at the same source ports to the same server ports: the second VM's are port-translated."""
+    found: list[Session] = []
+    for vm in (first, second):
+        for family in families:
+            found.append(Session(f"{vm}-twin-v{family}", "twin", family, vm, TWIN_PORT))
+            found.append(Session(f"{vm}-push-v{family}", "push", family, vm, PUSH_PORT))
+    return found
+
+
+class Program:
+    """A program in the guest with a conversation line by line; its result is a JSON file there."""
+
+    def __init__(self, cluster: Cluster, node: str, module: str, *words: str, result: str) -> None:
+        self.cluster = cluster
+        self.result = result
+        self._said = bytearray()
+        self._errors = bytearray()
+        self._ended = threading.Event()
+        reader, self._writer = os.pipe()
+        argv = [*PYTHON, module, *words]
+        self._thread = threading.Thread(target=self._play, args=(argv, node, reader), daemon=True)
+        self._thread.start()
+
+    def _play(self, argv: list[str], node: str, reader: int) -> None:
+        with open(reader, "rb", buffering=0) as source, contextlib.suppress(ChannelError):
+            self.cluster.channel.stream(argv, self._said.extend, self._errors.extend, node=node, stdin=source)
+        self._ended.set()
+
+    def wait_ready(self, timeout_s: float = 40.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while b"ready\n" not in self._said:
+            assert not self._ended.is_set(), f"a traffic program ended: {self._errors.decode()[-1500:]}"
+            assert time.monotonic() < deadline, f"a traffic program is not ready: {self._errors.decode()}"
+            time.sleep(0.02)
+
+    def tell(self, word: str) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._writer, f"{word}\n".encode())
+
+    def finish(self) -> Any:
+        """Ends it and returns what it noted."""
+        self.tell("quit")
+        assert self._ended.wait(30), "a traffic program does not end"
+        os.close(self._writer)
+        told = self.cluster.attempt("cat", self.result)
+        assert told.returncode == 0, f"a traffic program died: {self._errors.decode()[-1500:]}"
+        return json.loads(told.stdout)
+
+    def abandon(self) -> None:
+        if not self._ended.is_set():
+            self.tell("quit")
+            self._ended.wait(10)
+        with contextlib.suppress(OSError):
+            os.close(self._writer)
+
+
+@dataclass
+class Traffic:
+    """Sessions that are open. Moves are noted as they happen; the verdict comes at the end."""
+
+    cluster: Cluster
+    sessions: list[Session]
+    server: Program
+    clients: dict[str, Program]
+    moves: list[Move]
+
+    @contextlib.contextmanager
+    def move(self) -> Iterator[None]:
+        """What happens in the block is one move."""
+        began = self.cluster.now()
+        yield
+        self.moves.append(Move(began, self.cluster.now()))
+
+    def finish(self, after_s: float = AFTER_S) -> dict[str, Record]:
+        """Lets the sessions go on for a while after the last move and then end as planned."""
+        time.sleep(after_s)
+        planned_end = self.cluster.now()
+        for program in (self.server, *self.clients.values()):
+            program.tell("stop")
+        time.sleep(END_S)
+        noted = {vm: program.finish() for vm, program in self.clients.items()}
+        server = self.server.finish()
+        return {s.name: record_of(s, noted[s.vm][s.name], server, planned_end) for s in self.sessions}
+
+    def fates(self, records: dict[str, Record]) -> dict[str, str]:
+        """By session: empty when it survived every move, else why not."""
+        return {name: survived(record, self.moves) for name, record in records.items()}
+
+    def assert_all_survived(self, after_s: float = AFTER_S) -> dict[str, Record]:
+        """Ends the traffic; every session must have lived, seen by the server as one address and port."""
+        records = self.finish(after_s)
+        dead = {name: why for name, why in self.fates(records).items() if why}
+        assert not dead, f"these sessions died: {dead}"
+        several = {name: r.accepted for name, r in records.items() if len(r.accepted) != 1}
+        assert not several, f"the server saw more than one address and port: {several}"
+        return records
+
+
+@contextlib.contextmanager
+def playing(cluster: Cluster, sessions: list[Session]) -> Iterator[Traffic]:
+    """Opens the sessions, VM after VM, so that it is known who took a port first."""
+    folder = f"/tmp/traffic-{next(_runs)}"
+    cluster.run("mkdir", folder)
+    programs: list[Program] = []
+
+    def start(node: str, module: str, result: str, *words: str) -> Program:
+        file = f"{folder}/{result}.json"
+        program = Program(cluster, node, module, *words, file, result=file)
+        programs.append(program)
+        program.wait_ready()
+        return program
+
+    try:
+        server = start("outside", "devenv.demo.server", "server")
+        clients: dict[str, Program] = {}
+        for vm in dict.fromkeys(s.vm for s in sessions):
+            mine = to_json(s for s in sessions if s.vm == vm)
+            servers = {str(family): address for family, address in SERVERS.items()}
+            order = f"{folder}/{vm}.order"
+            text = json.dumps({"servers": servers, "sessions": mine})
+            cluster.channel.run(["tee", order], stdin=text, check=True)
+            clients[vm] = start(vm, "devenv.demo.client", vm, order)
+        yield Traffic(cluster, sessions, server, clients, [])
+    finally:
+        for program in programs:
+            program.abandon()
