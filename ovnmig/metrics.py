@@ -1,15 +1,25 @@
-"""Prometheus metrics, fed from the stream of events and from the records of migrations that ended."""
+"""Prometheus metrics: what the engine counts (:class:`ovnmig.engine.counters.Counters`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from ovnmig.core.migration import ENDED, MigrationRecord
 
+disable_created_metrics()  # type: ignore[no-untyped-call]
 _PHASE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+REMEMBERED = 10_000
+"""Ended migrations remembered so that none is counted twice."""
 OUTCOMES = ("read", "created", "identical", "replaced", "refused", "lost")
 
 
@@ -47,28 +57,37 @@ class Metrics:
         self._effects = Counter(
             "ovnmig_effect_failures", "Steps that failed, by effect", ["effect"], registry=self.registry
         )
-        self._events = Counter(
-            "ovnmig_events", "Events of the history, by kind", ["kind"], registry=self.registry
+        self._broken = Counter(
+            "ovnmig_invariants_broken", "Things that must hold and did not: defects", registry=self.registry
         )
+        self._flying: set[str] = set()
+        self._ended: dict[str, None] = {}
         for phase in ENDED:
             self._migrations.labels(phase.value)
         for outcome in OUTCOMES:
             self._entries.labels(outcome)
 
-    def in_flight(self, count: int) -> None:
-        """How many migrations are in flight now."""
-        self._in_flight.set(count)
-
-    def event(self, kind: str) -> None:
-        """An event happened."""
-        self._events.labels(kind).inc()
-
     def effect_failed(self, effect: str) -> None:
         """A step of a migration failed."""
         self._effects.labels(effect).inc()
 
-    def migration_ended(self, record: MigrationRecord) -> None:
-        """Count an ended migration; call it once for each."""
+    def invariant_broken(self, words: str) -> None:
+        """Something that must hold did not; the log and the history have the words."""
+        self._broken.inc()
+
+    def migration_changed(self, record: MigrationRecord) -> None:
+        """A migration entered a phase; an ended one is counted once, however often this is told."""
+        if record.phase not in ENDED:
+            self._flying.add(record.id)
+        elif record.id not in self._ended:
+            self._flying.discard(record.id)
+            self._ended[record.id] = None
+            while len(self._ended) > REMEMBERED:
+                del self._ended[next(iter(self._ended))]
+            self._count(record)
+        self._in_flight.set(len(self._flying))
+
+    def _count(self, record: MigrationRecord) -> None:
         self._migrations.labels(record.phase.value).inc()
         for (phase, entered), (_, left) in pairwise(record.phase_times):
             self._phase_s.labels(phase.value).observe(max(0.0, left - entered))

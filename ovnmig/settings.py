@@ -13,7 +13,7 @@ from ovnmig.logs import LogFormat, LogLevel
 PKI_DIR = Path("/etc/ovnmig/pki")
 CONTROL_PORT = 8788
 STREAM_PORT = 8789
-# RFC 6056 aside, OVN gives zones from 1 upward by itself and ovn-controller keeps 0 and 64000-64004 for other uses.
+# ovn-controller gives zones to everything else from 1 upward, and 64000 to 64004 have other users.
 FIRST_ZONE, LAST_ZONE = 32768, 63999
 
 PortNumber = Annotated[int, Field(ge=1, le=65535)]
@@ -93,6 +93,30 @@ class Settings(BaseSettings):
         return self
 
 
+class AgentSettings(BaseSettings):
+    """``ovnmig agent``. What is left out is read from the node's own Open vSwitch database."""
+
+    model_config = SettingsConfigDict(env_prefix="OVNMIG_AGENT_", frozen=True, extra="ignore")
+
+    ovs_rundir: Path = Field(
+        default=Path("/run/openvswitch"), description="holds db.sock and the bridges' management sockets"
+    )
+    database: str = Field(default="", description="local database; empty: unix:<ovs_rundir>/db.sock")
+    chassis: str = Field(default="", description="name of the chassis; empty: external_ids:system-id")
+    listen: str = Field(default="", description="address to listen on; empty: the first ovn-encap-ip")
+    control_port: PortNumber = Field(
+        default=CONTROL_PORT, description="where orders of controllers are taken"
+    )
+    stream_port: PortNumber = Field(
+        default=STREAM_PORT, description="where streams of other agents are taken"
+    )
+    pki_dir: Path = Field(default=PKI_DIR, description="holds ca.crt, <chassis>.crt and <chassis>.key")
+    certificate: Path | None = Field(default=None, description="certificate file, if not in pki_dir")
+    key: Path | None = Field(default=None, description="private key file, if not in pki_dir")
+    log_format: LogFormat = Field(default=LogFormat.AUTO, description="auto: text on a terminal, else JSON")
+    log_level: LogLevel = Field(default=LogLevel.INFO, description="least level that is logged")
+
+
 def problems_of(error: ValidationError, prefix: str) -> list[str]:
     """A pydantic error in words that name the environment variable."""
     found = []
@@ -101,6 +125,14 @@ def problems_of(error: ValidationError, prefix: str) -> list[str]:
         variable = prefix + "_".join(str(part) for part in item["loc"]).upper()
         found.append(f"{variable}: {words} (it is {item['input']!r})" if item["loc"] else words)
     return found
+
+
+def load_agent_settings() -> AgentSettings:
+    """The agent's settings. Raises SettingsError."""
+    try:
+        return AgentSettings()
+    except ValidationError as error:
+        raise SettingsError(problems_of(error, "OVNMIG_AGENT_")) from None
 
 
 def load_settings() -> Settings:

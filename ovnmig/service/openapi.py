@@ -32,10 +32,12 @@ def problems(*statuses: int, ok: dict[str, Any] | None = None) -> dict[int | str
 
     ``ok`` describes a 200 beside the operation's usual status.
     """
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}, "example": PROBLEM}}
-    return {
-        status: {"description": _MEANINGS[status], "content": content} for status in sorted({*statuses, 500})
-    }
+    schema = {"$ref": "#/components/schemas/ProblemDocument"}
+    content = {MEDIA_TYPE: {"schema": schema, "example": PROBLEM}}
+    found: dict[int | str, dict[str, Any]] = {} if ok is None else {200: ok}
+    for status in sorted({*statuses, 500}):
+        found[status] = {"description": _MEANINGS[status], "content": content}
+    return found
 
 
 def _describe_streams(schema: dict[str, Any]) -> None:
