@@ -127,14 +127,14 @@ class Cluster:
             self.attempt("kill", "-CONT", pid)
 
     def service(self, verb: str, node: str) -> None:
-        """`start`, `stop` or `kill` (as kill -9) the agent of a chassis or the controller of the central node."""
+        """`start`, `stop` or `kill` (as kill -9) the agent of a chassis, or the central node's controller."""
         call = {
             "start": "services.start_node_service(node)",
             "stop": "services.stop_node_service(node)",
             "kill": "services.stop_node_service(node, force=True)",
         }[verb]
-        code = f"import sys; from devenv.guest import ovn, services; node=ovn.current_plan().node(sys.argv[1]); {call}"
-        self.python(code, node)
+        find = "import sys; from devenv.guest import ovn, services; node=ovn.current_plan().node(sys.argv[1])"
+        self.python(f"{find}; {call}", node)
 
     def ready(self, timeout_s: float = 30.0) -> None:
         """Waits for the service to be ready and for every agent to be up."""

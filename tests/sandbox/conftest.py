@@ -1,4 +1,4 @@
-"""One sandbox per suite, booted when the first test asks for it and ended with the session whatever happens."""
+"""One sandbox per suite, booted when the first test asks for it, ended with the session whatever happens."""
 
 from __future__ import annotations
 

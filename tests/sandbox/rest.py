@@ -48,7 +48,7 @@ class Rest:
             answer = connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Unreachable(f"{method} {path}: {error or type(error).__name__}") from error
+            raise Unreachable(f"{method} {path}: {error!r}") from error
         finally:
             connection.close()
         return Answer(answer.status, json.loads(text) if text else None)
@@ -71,9 +71,7 @@ class Rest:
                     return answer.body
             except Unreachable as error:
                 last = str(error)
-            assert time.monotonic() < deadline, (
-                f"{what}: not within {timeout_s:g} s; last: {json.dumps(last)}"
-            )
+            assert time.monotonic() < deadline, f"{what}: not in {timeout_s:g} s; last: {json.dumps(last)}"
             time.sleep(0.05)
 
     def migrate(self, **request: object) -> Any:

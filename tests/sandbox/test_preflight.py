@@ -30,10 +30,8 @@ def broken(cluster: Cluster, node: str, harm: str, heal: str) -> Iterator[None]:
 
 def healed(cluster: Cluster) -> None:
     """Returns when every chassis is back and follows the configuration."""
-    eventually(
-        "three chassis",
-        lambda: cluster.sbctl("--bare", "--columns=name", "list", "Chassis").count("ovn-") == 3,
-    )
+    words = ["--bare", "--columns=name", "list", "Chassis"]
+    eventually("three chassis", lambda: cluster.sbctl(*words).count("ovn-") == 3)
     cluster.nbctl("--wait=hv", "sync")
 
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.sandbox import database
@@ -28,8 +29,8 @@ class World:
     number: int
     families: tuple[int, ...] = (4, 6)
     inner: int = 0
+    """The second number of the subnets, ``number`` by default; two worlds with the same one overlap."""
     vms: list[str] = field(default_factory=list)
-    """The second number of the subnets; two worlds with the same one overlap."""
 
     def __post_init__(self) -> None:
         self.inner = self.inner or self.number
@@ -104,11 +105,8 @@ class World:
         """Until each VM reaches the outside server in each family."""
         for vm in self.vms:
             for family in self.families:
-                eventually(
-                    f"{vm} reaches the outside over IPv{family}",
-                    lambda vm=vm, family=family: self.ping(vm, SERVERS[family]),
-                    timeout_s,
-                )
+                reaches = partial(self.ping, vm, SERVERS[family])
+                eventually(f"{vm} reaches the outside over IPv{family}", reaches, timeout_s)
 
     def ping(self, vm: str, address: str, wait_s: float = 1) -> bool:
         """Whether one ping from the VM is answered."""
@@ -173,10 +171,12 @@ _numbers = iter(range(100, 250))
 
 
 @contextlib.contextmanager
-def one_world(cluster: Cluster, **wanted: Any) -> Iterator[World]:
-    """One world for the block."""
+def one_world(
+    cluster: Cluster, name: str = "", families: tuple[int, ...] = (4, 6), inner: int = 0
+) -> Iterator[World]:
+    """One world for the block, nothing in it yet. Its name is wN by default."""
     number = next(_numbers)
-    world = World(cluster, **{"number": number, "name": f"w{number}"} | wanted)
+    world = World(cluster, name or f"w{number}", number, families, inner)
     try:
         yield world
     finally:
@@ -185,10 +185,12 @@ def one_world(cluster: Cluster, **wanted: Any) -> Iterator[World]:
 
 
 @contextlib.contextmanager
-def furnished(cluster: Cluster, **wanted: Any) -> Iterator[World]:
+def furnished(
+    cluster: Cluster, name: str = "", families: tuple[int, ...] = (4, 6), inner: int = 0
+) -> Iterator[World]:
     """One world with its switch and two VMs on the first chassis, without a gateway yet."""
-    with one_world(cluster, **wanted) as world:
+    with one_world(cluster, name, families, inner) as world:
         world.add_switch()
-        world.add_vm(f"{world.name}-1")
-        world.add_vm(f"{world.name}-2")
+        world.add_vm(f"w{world.number}-1")
+        world.add_vm(f"w{world.number}-2")
         yield world
