@@ -99,8 +99,8 @@ def await_trigger(run: Run, _event: Event, _now: float) -> Outcome:
 def copy_on(run: Run, event: CopyObserved, _now: float) -> Outcome:
     """Not in step yet: start the VM's own leg when its zone appeared, and look again."""
     record = seen(run.record, event)
-    missing = legs.port_leg_missing(record, event.statuses, event.port_zone_there)
-    words = legs.lagging(record, event.statuses, event.port_zone_there)
+    missing = legs.port_leg_missing(record, event.statuses, event.port_zone_there) and not run.port_lost
+    words = legs.lagging(record, event.statuses, event.port_zone_there, run.port_lost)
     return Outcome(
         waiting(record, words),
         (Copy(start=(Leg.PORT,) if missing else (), after_s=0.0 if missing else POLL_S),),

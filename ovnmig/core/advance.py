@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ovnmig.core import legs
 from ovnmig.core.effects import Commit, CommitKind
-from ovnmig.core.events import Event
+from ovnmig.core.events import CopyObserved, Event
 from ovnmig.core.migration import MigrationRecord
 from ovnmig.core.run import STORY_LINES, Run, Step, staged
 from ovnmig.core.states import State
@@ -50,6 +51,7 @@ def advance(run: Run, event: Event, now: float) -> Step:
         state=row.target,
         router=run.router,
         misses=(run.misses if stays else 0) + outcome.missed,
+        port_lost=run.port_lost or (isinstance(event, CopyObserved) and legs.port_failed(event.statuses)),
         story=(*run.story, line)[-STORY_LINES:],
     )
     return Step(after, outcome.effects, row.says)

@@ -119,26 +119,30 @@ def unfit(record: MigrationRecord, statuses: Statuses) -> str:
     return ""
 
 
+def port_failed(statuses: Statuses) -> bool:
+    """The VM's own zone could not be moved. It is not tried again: on the source it dies with the VM's
+    unbinding."""
+    status = statuses.get(Leg.PORT)
+    return status is not None and status.state is TransferState.FAILED
+
+
 def port_leg_missing(record: MigrationRecord, statuses: Statuses, port_zone_there: bool) -> bool:
-    """The VM is plugged on the target and its own zone is not being copied yet. A failed port leg is not
-    tried again: the zone on the source dies with the VM's unbinding, and a VM's own zone never holds up its
-    gateway."""
+    """The VM is plugged on the target and its own zone is not being copied yet."""
     return Leg.PORT in forward_legs(record) and port_zone_there and statuses.get(Leg.PORT) is None
 
 
-def lagging(record: MigrationRecord, statuses: Statuses, port_zone_there: bool) -> str:
-    """What is not in step yet, in words; empty when everything that can be copied now is."""
-    legs = forward_legs(record)
+def lagging(record: MigrationRecord, statuses: Statuses, port_zone_there: bool, port_lost: bool) -> str:
+    """What is not in step yet, in words; empty when everything that can be copied now is. The VM's own zone
+    never holds up its gateway: a lost one is not waited for."""
+    wanted = forward_legs(record)
     gateway = statuses.get(Leg.GATEWAY)
-    if Leg.GATEWAY in legs and (gateway is None or gateway.state not in _IN_STEP):
+    if Leg.GATEWAY in wanted and (gateway is None or gateway.state not in _IN_STEP):
         pending = gateway.pending if gateway else 0
         return f"the copy of the gateway's entries ({pending} pending)"
     port = statuses.get(Leg.PORT)
-    if Leg.PORT not in legs or (port is None and not port_zone_there):
+    if Leg.PORT not in wanted or port_lost or port_failed(statuses) or (port is None and not port_zone_there):
         return ""
-    if port is None or port.state not in _IN_STEP | {TransferState.FAILED}:
-        return "the copy of the VM's own zone"
-    return ""
+    return "" if port is not None and port.state in _IN_STEP else "the copy of the VM's own zone"
 
 
 def final(record: MigrationRecord, statuses: Statuses) -> bool:

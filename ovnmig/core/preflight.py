@@ -231,7 +231,7 @@ def _plan_words(record: MigrationRecord) -> Iterator[str]:
     if record.moves_gateway:
         yield f"put {record.target} into the gateway's HA set, below {record.source or 'the others'}"
     if rollback.manages_port(record):
-        yield f"let {record.target} bind port {record.port!r} beside {record.port_source}, mute until its first RARP"
+        yield f"let {record.target} bind port {record.port!r} beside {record.port_source}, mute until a RARP"
     for leg in legs.forward_legs(record):
         what = (
             "the gateway's conntrack zones"

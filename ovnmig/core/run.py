@@ -19,7 +19,8 @@ STORY_LINES = 60
 class Run:
     """A migration in this process. Only ``record`` is ever written down; the rest is found again by looking.
 
-    ``router`` is the gateway router's name. ``misses`` counts failures in this state. ``story`` holds the
+    ``router`` is the gateway router's name. ``misses`` counts failures in this state; ``port_lost``: the
+    VM's own zone could not be moved and is not tried again. ``story`` holds the
     last transitions in words, for the exception of an illegal one and for people.
     """
 
@@ -27,6 +28,7 @@ class Run:
     state: State
     router: str
     misses: int = 0
+    port_lost: bool = False
     story: tuple[str, ...] = ()
 
 

@@ -26,7 +26,8 @@ class DatabaseUnavailable(Exception):
 
 
 class AgentUnreachable(Exception):
-    """No agent answered on that chassis (or its certificate does not name it); the order may not have arrived."""
+    """No agent answered on that chassis (or its certificate does not name it); the order may not have
+    arrived."""
 
 
 class AgentRefused(Exception):
@@ -40,7 +41,8 @@ class Northbound(Protocol):
         """All the core needs, at one instant. Raises DatabaseUnavailable."""
 
     async def apply(self, change: Change) -> Committed:
-        """Make the change in one transaction. Raises EpochConflict, DatabaseUnavailable, core.udn.Refused on a constraint."""
+        """Make the change in one transaction. Raises EpochConflict, DatabaseUnavailable, core.udn.Refused on
+        a constraint."""
 
     async def wait_changed(self, timeout_s: float) -> bool:
         """Return when a row ovnmig reads may have changed (True), or at the time-out (False)."""
@@ -161,7 +163,8 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A preflight without consequences: problems that would stop the migration, and what it would do, in words."""
+    """A preflight without consequences: problems that would stop the migration, and what it would do, in
+    words."""
 
     problems: tuple[Problem, ...]
     plan: tuple[str, ...]
@@ -189,7 +192,8 @@ class NotLeader(Exception):
 
 
 class ControllerApi(Protocol):
-    """What the service calls. Raises Refused (core.udn), NotFound, Conflict, NotLeader, DatabaseUnavailable, AgentUnreachable."""
+    """What the service calls. Raises Refused (core.udn), NotFound, Conflict, NotLeader, DatabaseUnavailable,
+    AgentUnreachable."""
 
     async def create_udn(self, request: UdnRequest) -> UdnState: ...
 
@@ -206,7 +210,8 @@ class ControllerApi(Protocol):
     ) -> MigrationRecord: ...
 
     async def migrate(self, request: MigrationRequest) -> MigrationRecord:
-        """Accept a migration (the record is in NB on return); the running one under the same idempotency key."""
+        """Accept a migration (the record is in NB on return); the running one under the same idempotency
+        key."""
 
     async def dry_run(self, request: MigrationRequest) -> DryRun: ...
 

@@ -1,0 +1,33 @@
+"""Where the engine counts what it does; the metrics of the service implement it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ovnmig.core.migration import MigrationRecord
+
+
+class Counters(Protocol):
+    """Called after the fact; must not raise and must not block."""
+
+    def migration_changed(self, record: MigrationRecord) -> None:
+        """A migration entered a phase (``record.phase``, ``record.phase_times``)."""
+
+    def effect_failed(self, effect: str) -> None:
+        """An order (name of the effect) was answered with a problem."""
+
+    def invariant_broken(self, words: str) -> None:
+        """Something that must hold did not; a defect."""
+
+
+class NoCounters:
+    """Counts nothing."""
+
+    def migration_changed(self, record: MigrationRecord) -> None:
+        """Nothing."""
+
+    def effect_failed(self, effect: str) -> None:
+        """Nothing."""
+
+    def invariant_broken(self, words: str) -> None:
+        """Nothing."""
