@@ -95,6 +95,20 @@ def parse_identity(certificate: dict[str, Any] | None) -> Identity:
     raise PkiError("the peer's certificate names neither a chassis nor a controller of ovnmig")
 
 
+def certificate_identity(path: Path) -> Identity:
+    """Who a certificate file is for. Raises :class:`PkiError`."""
+    try:
+        extensions = x509.load_pem_x509_certificate(path.read_bytes()).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound) as error:
+        raise PkiError(f"{path} is not a certificate of ovnmig: {error}") from None
+    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    try:
+        return parse_identity({"subjectAltName": [("URI", uri) for uri in uris]})
+    except PkiError:
+        raise PkiError(f"{path} names neither a chassis nor a controller of ovnmig") from None
+
+
 def init_ca(directory: Path, name: str = "ovnmig CA") -> None:
     """Make ``ca.crt`` and ``ca.key`` in ``directory`` (mode 0700 if created). Never overwrites."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Nodes for agents: a namespace each, a real local Open vSwitch database, certificates, the agent as a process."""
+"""Nodes for agents: a namespace and a real local database each, certificates, the agent as a process."""
 
 from __future__ import annotations
 

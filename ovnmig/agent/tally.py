@@ -1,0 +1,109 @@
+"""Counts of a transfer that add up: every distinct entry read has one fate, however often it was sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ovnmig.agent.frames import Frame
+from ovnmig.agent.store import split_known
+from ovnmig.conntrack import Batch, Ledger
+from ovnmig.core.transfer import Counts
+
+NAMED_MAX: Final = 100
+_FAMILIES: Final = {2: "4", 10: "6"}
+_PROTOCOLS: Final = {
+    1: "icmp",
+    6: "tcp",
+    17: "udp",
+    33: "dccp",
+    47: "gre",
+    58: "icmpv6",
+    132: "sctp",
+    136: "udplite",
+}
+
+
+class Tally:
+    """Fates of a transfer's entries.
+
+    A batch is split with :meth:`fresh` before it is sent, so that an answer is either about entries never
+    sent before, whose counts are added, or about ones that have a fate already. Of those only a refused or
+    lost one can change its fate, to created.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Ledger] = {}
+        self._kinds: Counter[str] = Counter()
+        self._fates = {"created": 0, "identical": 0, "replaced": 0}
+        self._refused: dict[tuple[str, int], str] = {}  # one tuple may be in several zones
+        self._lost: set[tuple[str, int]] = set()
+        self._unmovable: Mapping[str, int] = {}
+        self._waiting = 0
+        self.words: list[str] = []
+
+    def fresh(self, zone_key: str, batch: Batch) -> tuple[Batch, Batch]:
+        """The records never sent before (now counted as read), and the others."""
+        ledger = self._seen.setdefault(zone_key, Ledger())
+        again, first = split_known(ledger, batch)
+        ledger.record(first)
+        self._count(first, 1)
+        return first, again
+
+    def take_back(self, zone_key: str, first: Batch) -> None:
+        """These were sent and never answered: as if never read."""
+        self._seen[zone_key].forget(first.keys())
+        self._count(first, -1)
+
+    def settle(
+        self, zone_key: str, batch: Batch, first: bool, ack: Frame, not_applied: Mapping[int, str]
+    ) -> None:
+        """Take the target's answer about a batch."""
+        if first:
+            self._waiting -= len(batch)
+            for name in self._fates:
+                self._fates[name] += ack.number(name, 0)
+            self._refused.update({(zone_key, key): reason for key, reason in not_applied.items()})
+        elif self._refused or self._lost:
+            for key in batch.keys().tolist():
+                entry = (zone_key, key)
+                if key in not_applied:
+                    if entry in self._refused:
+                        self._refused[entry] = not_applied[key]
+                elif self._refused.pop(entry, None) is not None or entry in self._lost:
+                    self._lost.discard(entry)
+                    self._fates["created"] += 1
+        for word in ack.items("refused"):
+            if isinstance(word, str) and word not in self.words and len(self.words) < NAMED_MAX:
+                self.words.append(word)
+
+    def lose(self, entries: Iterable[tuple[str, int]]) -> None:
+        """The target's kernel accepted these (zone, key), yet never had them when its zone was read back."""
+        for entry in entries:
+            if entry not in self._lost and entry not in self._refused and self._fates["created"]:
+                self._fates["created"] -= 1
+                self._lost.add(entry)
+
+    def unmovable(self, skipped: Mapping[str, int]) -> None:
+        """Entries of the last dump that cannot be carried at all, by reason."""
+        self._unmovable = dict(skipped)
+
+    def refused_keys(self, zone_key: str) -> set[int]:
+        """Entries of a zone that the target has refused."""
+        return {key for zone, key in self._refused if zone == zone_key}
+
+    def counts(self, *, over: bool = False) -> Counts:
+        """The sum so far; ``over``: nothing more will be answered, what is still waiting is lost."""
+        refused = Counter(self._refused.values())
+        refused.update(self._unmovable)
+        lost = len(self._lost) + (self._waiting if over else 0)
+        read = sum(self._fates.values()) + self._waiting + len(self._lost) + refused.total()
+        return Counts(read=read, lost=lost, refused=dict(refused), kinds=dict(self._kinds), **self._fates)
+
+    def _count(self, batch: Batch, sign: int) -> None:
+        self._waiting += sign * len(batch)
+        for group in batch:
+            flow = group.shape.spec
+            protocol = _PROTOCOLS.get(flow.flow.proto, f"proto-{flow.flow.proto}")
+            self._kinds[f"{protocol}/{_FAMILIES[flow.family]}"] += sign * len(group)
