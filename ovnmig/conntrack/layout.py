@@ -55,14 +55,21 @@ class Layout:
 
     def matches(self, rows: Words) -> NDArray[np.bool_]:
         """Which rows are of this form."""
-        found: NDArray[np.bool_] = ((rows & self.mask) == self.value).all(axis=1)
+        wrong = rows & self.mask
+        wrong ^= self.value
+        found = np.ones(rows.shape[0], dtype=np.bool_)
+        if wrong.any():
+            found = ~np.bitwise_or.reduce(wrong, axis=1).astype(np.bool_)
         if self.nonzero.size:
             found &= rows[:, self.nonzero].any(axis=1)
         return found
 
     def read(self, rows: Words) -> Words:
         """The value table of rows of this form."""
-        return (rows[:, self.source] & self.keep) | self.force
+        values = np.take(rows, self.source, axis=1, mode="clip")
+        values &= self.keep
+        values |= self.force
+        return values
 
 
 def layout_of(raw: bytes) -> Layout:

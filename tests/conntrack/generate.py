@@ -107,7 +107,8 @@ def dumped(draw: st.DrawFn) -> Dumped:
         else st.builds(lambda i: IPv4Address(i).packed, _WORD)
     )
     proto = draw(_PROTO)
-    sport, dport = draw(_PORT), draw(_PORT)
+    sport = draw(_PORT) if proto in m.PORT_PROTOCOLS or proto in ICMP_PAIRS else 0
+    dport = draw(_PORT) if proto in m.PORT_PROTOCOLS else 0
     pair = draw(st.sampled_from(ICMP_PAIRS[proto])) if proto in ICMP_PAIRS else (0, 0)
     if proto in ICMP_PAIRS and draw(st.booleans()):
         pair = (pair[1], pair[0])
