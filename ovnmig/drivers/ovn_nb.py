@@ -46,8 +46,7 @@ class OvnNorthbound:
 
     async def view(self) -> NbView:
         """All the core needs, at one instant. Raises DatabaseUnavailable."""
-        count = self._client.changes.count
-        picture = await self._client.read(lambda live: live.picture(self._build))
+        picture, count = await self._client.read(lambda live: (live.picture(self._build), live.changes.count))
         _seen.set(count)
         return picture
 
@@ -64,8 +63,16 @@ class OvnNorthbound:
         except (EpochConflict, Refused, DatabaseUnavailable):
             raise
         except RuntimeError as error:
-            raise _translated(str(error), change) from error
+            if change.expected_epoch is None and await self._exists(change.udn):
+                # Some index of the rows clashed first; what happened is that the UDN was made meanwhile.
+                raise EpochConflict(
+                    f"UDN {change.udn!r} was created by somebody else at the same time"
+                ) from error
+            raise _translated(str(error)) from error
         return done
+
+    async def _exists(self, udn: str) -> bool:
+        return await self._client.read(lambda live: read.find_record(live, self._owner, udn) is not None)
 
     async def wait_changed(self, timeout_s: float) -> bool:
         """True when something changed since this task's last view, False at the time-out."""
@@ -85,14 +92,12 @@ class OvnNorthbound:
             return False
 
 
-def _translated(text: str, change: Change) -> Exception:
+def _translated(text: str) -> Exception:
     """What an OVSDB error means to the engine."""
     if "database lock" in text:
         return DatabaseUnavailable("this process does not hold the controller lock; another one is active")
     if "timed out" in text:
         return DatabaseUnavailable("the Northbound database did not carry the change out in time")
-    if "constraint violation" in text and read.RECORD_TABLE in text and change.expected_epoch is None:
-        return EpochConflict(f"UDN {change.udn!r} was created by somebody else at the same time")
     if "constraint violation" in text or "referential integrity" in text:
         return Refused(
             (Problem("constraint", f"the Northbound database refused the rows: {text}", None, conflict=True),)

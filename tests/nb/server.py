@@ -20,16 +20,30 @@ class DatabaseServer:
     """One server process with one database; ``stop`` and ``start`` keep the data."""
 
     def __init__(
-        self, schema_name: str, schema_file: str, *, initial: list[dict[str, Any]] | None = None
+        self,
+        schema_name: str,
+        schema_file: str,
+        *,
+        initial: list[dict[str, Any]] | None = None,
+        without: dict[str, list[str]] | None = None,
+        options: tuple[str, ...] = (),
     ) -> None:
+        """``without``: table -> columns left out, as in an old release. ``options``: for the command line."""
         # A short path: the name of a Unix socket may have 107 bytes at most.
         self.folder = Path(tempfile.mkdtemp(prefix="ovnmig-db-", dir="/tmp"))
         self.schema_name = schema_name
         self.file = self.folder / "data.db"
         self.socket = self.folder / "db.sock"
         self.remote = f"unix:{self.socket}"
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        subprocess.run(["ovsdb-tool", "create", self.file, SCHEMAS / schema_file], check=True)
+        self.schema = json.loads((SCHEMAS / schema_file).read_text(encoding="utf-8"))
+        for table, columns in (without or {}).items():
+            for column in columns:
+                del self.schema["tables"][table]["columns"][column]
+        changed = self.folder / "schema"
+        changed.write_text(json.dumps(self.schema), encoding="utf-8")
+        subprocess.run(["ovsdb-tool", "create", self.file, changed], check=True)
         self.start()
         if initial:
             self.transact(*initial)
@@ -44,6 +58,7 @@ class DatabaseServer:
                 f"--unixctl={self.folder}/ctl",
                 "--log-file=" + str(self.folder / "log"),
                 "--no-chdir",
+                *self._options,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -97,7 +112,7 @@ class DatabaseServer:
     def contents(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Table -> row UUID -> columns, all of the database but the counters of NB_Global and versions of
         rows."""
-        tables = json.loads((SCHEMAS / self._schema_file()).read_text(encoding="utf-8"))["tables"]
+        tables = self.schema["tables"]
         operations = [{"op": "select", "table": table, "where": []} for table in tables]
         found: dict[str, dict[str, dict[str, Any]]] = {}
         for table, result in zip(tables, self.transact(*operations), strict=True):
@@ -116,9 +131,6 @@ class DatabaseServer:
         rows: list[dict[str, Any]] = self.transact({"op": "select", "table": table, "where": []})[0]["rows"]
         return rows
 
-    def _schema_file(self) -> str:
-        return "ovn-nb.ovsschema" if self.schema_name == "OVN_Northbound" else "ovn-sb.ovsschema"
-
 
 def _sorted(value: Any) -> Any:
     """Sets and maps come in no fixed order."""
@@ -127,10 +139,11 @@ def _sorted(value: Any) -> Any:
     return value
 
 
-def northbound() -> DatabaseServer:
-    """An initialised Northbound database with a little that is not ours in it."""
+def northbound(without: dict[str, list[str]] | None = None, options: tuple[str, ...] = ()) -> DatabaseServer:
+    """An initialised Northbound database without switches."""
+    initial = [{"op": "insert", "table": "NB_Global", "row": {}}]
     return DatabaseServer(
-        "OVN_Northbound", "ovn-nb.ovsschema", initial=[{"op": "insert", "table": "NB_Global", "row": {}}]
+        "OVN_Northbound", "ovn-nb.ovsschema", initial=initial, without=without, options=options
     )
 
 
