@@ -28,6 +28,8 @@ from ovnmig.engine.protocols import DatabaseUnavailable
 _T = TypeVar("_T")
 RECONNECT_GRACE_S = 3.0
 """How long a read waits for a broken connection to come back before it fails."""
+RECONNECT_MAX_MS = 1000
+"""Longest pause between attempts to connect; python-ovs allows none shorter."""
 LOCK_POLL_S = 0.01
 """While the first answer about the lock is out; python-ovs gives no event for "somebody else has it"."""
 REBUILD_AFTER_S = 30.0
@@ -56,6 +58,8 @@ class LiveIdl(connection.OvsdbIdl):
 
     def __init__(self, remotes: str, helper: idl.SchemaHelper, changes: Changes) -> None:
         super().__init__(remotes, helper)
+        # python-ovs waits up to 8 s between attempts by default; migrations wait with it.
+        self._session.reconnect.set_backoff(1000, RECONNECT_MAX_MS)
         self.changes = changes
         self.cache: dict[Any, Any] = {}
         self.in_step_at = time.monotonic()
@@ -100,7 +104,8 @@ class _Api(Backend, api.API):
     def __init__(self, own_connection: connection.Connection, schema: str) -> None:
         self._own = own_connection
         self.schema = schema
-        super().__init__(own_connection, start=False)
+        # No indexes: ovsdbapp makes them of all schema keys, and a key we do not monitor breaks the deletion.
+        super().__init__(own_connection, start=False, auto_index=False)
 
     @property
     def ovsdb_connection(self) -> connection.Connection:
