@@ -129,7 +129,7 @@ def agree(message: Message) -> int:
 
 
 def packet_out(version: int, xid: int, in_port: int, frame: bytes) -> bytes:
-    """Let the switch treat ``frame`` as if it had come in at ``in_port``, by its NORMAL rules, with learning."""
+    """Let the switch treat ``frame`` as if it came in at ``in_port``: NORMAL forwarding, with learning."""
     actions = struct.pack("!HHIH6x", 0, 16, _NORMAL, 0)
     if version >= 6:
         head = struct.pack("!IH2x", _NO_BUFFER, len(actions)) + _match(
