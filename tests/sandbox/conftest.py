@@ -70,3 +70,17 @@ def each_world(each: Cluster) -> Iterator[World]:
     """The same on either OVN."""
     with furnished(each) as made:
         yield made
+
+
+@pytest.fixture
+def other_world(trixie: Cluster) -> Iterator[World]:
+    """A second world beside `world`."""
+    with furnished(trixie) as made:
+        yield made
+
+
+@pytest.fixture
+def bookworm_world(clusters: Clusters) -> Iterator[World]:
+    """The same on OVN 23.03 only."""
+    with furnished(clusters.get("bookworm")) as made:
+        yield made

@@ -9,14 +9,15 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from devenv.demo.judge import Move, Record, survived
+from devenv.demo.judge import Move, Record, Wire, survived, wire_counts
 from devenv.demo.plan import PUSH_PORT, TWIN_PORT, Session, to_json
 from devenv.demo.traffic import record_of
 from devenv.host.errors import ChannelError
 from tests.sandbox.cluster import Cluster
+from tests.sandbox.wire import Capture, captures
 from tests.sandbox.world import SERVERS
 
 PYTHON = ("/opt/ovnmig/bin/python", "-m")
@@ -26,10 +27,10 @@ END_S = 1.5
 _runs = itertools.count(1)
 
 
-def pair_sessions(first: str, second: str, families: Sequence[int] = (4, 6)) -> list[Session]:
-    """Two VMs at the same source ports to the same server ports: the second VM's are port-translated."""
+def pair_sessions(*vms: str, families: Sequence[int] = (4, 6)) -> list[Session]:
+    """VMs at the same source ports to the same server ports: all but the first one's are port-translated."""
     found: list[Session] = []
-    for vm in (first, second):
+    for vm in vms:
         for family in families:
             found.append(Session(f"{vm}-twin-v{family}", "twin", family, vm, TWIN_PORT))
             found.append(Session(f"{vm}-push-v{family}", "push", family, vm, PUSH_PORT))
@@ -89,9 +90,17 @@ class Traffic:
 
     cluster: Cluster
     sessions: list[Session]
-    server: Program
-    clients: dict[str, Program]
-    moves: list[Move]
+    server: Program = field(init=False)
+    clients: dict[str, Program] = field(default_factory=dict)
+    moves: list[Move] = field(default_factory=list)
+    vm_side: list[Capture] = field(default_factory=list)
+    provider: Capture | None = None
+    private: Sequence[str] = ()
+    records: dict[str, Record] = field(default_factory=dict)
+
+    def pause(self) -> None:
+        """Lets every session pass data between two moves, as the judge wants to see it."""
+        time.sleep(AFTER_S)
 
     @contextlib.contextmanager
     def move(self) -> Iterator[None]:
@@ -109,7 +118,24 @@ class Traffic:
         time.sleep(END_S)
         noted = {vm: program.finish() for vm, program in self.clients.items()}
         server = self.server.finish()
-        return {s.name: record_of(s, noted[s.vm][s.name], server, planned_end) for s in self.sessions}
+        for capture in self.captures():
+            capture.stop()
+        self.records = {s.name: record_of(s, noted[s.vm][s.name], server, planned_end) for s in self.sessions}
+        return self.records
+
+    def captures(self) -> list[Capture]:
+        return [*self.vm_side, *([self.provider] if self.provider else [])]
+
+    def assert_clean_wire(self) -> None:
+        """No RST and no ICMP unreachable met a session, no private source left, each kept its address."""
+        assert self.provider is not None
+        vm_side = [packet for capture in self.vm_side for packet in capture.packets()]
+        outside = self.provider.packets()
+        assert outside, "the capture on the provider network saw nothing"
+        records = list(self.records.values())
+        assert wire_counts(records, vm_side, outside, self.private) == Wire(0, 0, 0)
+        several = {r.session.name: r.server_saw for r in records if len(r.server_saw) != 1}
+        assert not several, f"seen on the wire with several addresses: {several}"
 
     def fates(self, records: dict[str, Record]) -> dict[str, str]:
         """By session: empty when it survived every move, else why not."""
@@ -126,11 +152,15 @@ class Traffic:
 
 
 @contextlib.contextmanager
-def playing(cluster: Cluster, sessions: list[Session]) -> Iterator[Traffic]:
-    """Opens the sessions, VM after VM, so that it is known who took a port first."""
+def playing(cluster: Cluster, sessions: list[Session], wire: Sequence[str] = ()) -> Iterator[Traffic]:
+    """Opens the sessions, VM after VM, so that it is known who took a port first.
+
+    ``wire``: the private networks that must not be seen outside; the wire is captured when it is given.
+    """
     folder = f"/tmp/traffic-{next(_runs)}"
     cluster.run("mkdir", folder)
     programs: list[Program] = []
+    made = Traffic(cluster, sessions, private=wire)
 
     def start(node: str, module: str, result: str, *words: str) -> Program:
         file = f"{folder}/{result}.json"
@@ -140,16 +170,21 @@ def playing(cluster: Cluster, sessions: list[Session]) -> Iterator[Traffic]:
         return program
 
     try:
-        server = start("outside", "devenv.demo.server", "server")
-        clients: dict[str, Program] = {}
-        for vm in dict.fromkeys(s.vm for s in sessions):
+        vms = list(dict.fromkeys(s.vm for s in sessions))
+        if wire:
+            made.vm_side, made.provider = captures(cluster, vms)
+        made.server = start("outside", "devenv.demo.server", "server")
+        for vm in vms:
             mine = to_json(s for s in sessions if s.vm == vm)
             servers = {str(family): address for family, address in SERVERS.items()}
             order = f"{folder}/{vm}.order"
             text = json.dumps({"servers": servers, "sessions": mine})
             cluster.channel.run(["tee", order], stdin=text, check=True)
-            clients[vm] = start(vm, "devenv.demo.client", vm, order)
-        yield Traffic(cluster, sessions, server, clients, [])
+            made.clients[vm] = start(vm, "devenv.demo.client", vm, order)
+        yield made
     finally:
         for program in programs:
             program.abandon()
+        for capture in made.captures():
+            capture.stop()
+            capture.remove()
