@@ -58,9 +58,6 @@ class Settings(BaseSettings):
         description="file name, without .crt and .key, of the controller's certificate there",
     )
     agent_control_port: PortNumber = Field(default=CONTROL_PORT, description="where agents take orders")
-    agent_stream_port: PortNumber = Field(
-        default=STREAM_PORT, description="where agents take streams of each other"
-    )
     history_file: Path = Field(
         default=Path("/var/lib/ovnmig/history.sqlite"), description="SQLite; may be lost"
     )

@@ -56,6 +56,18 @@ def _describe_streams(schema: dict[str, Any]) -> None:
                 }
 
 
+def _share_problems(schema: dict[str, Any]) -> None:
+    """One description per problem status instead of one per operation."""
+    shared: dict[str, Any] = {}
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                if MEDIA_TYPE in response.get("content", {}):
+                    shared[f"Problem{status}"] = response
+                    operation["responses"][status] = {"$ref": f"#/components/responses/Problem{status}"}
+    schema["components"]["responses"] = dict(sorted(shared.items()))
+
+
 def install(app: FastAPI) -> None:
     """Let ``app`` describe its problem documents."""
 
@@ -76,6 +88,7 @@ def install(app: FastAPI) -> None:
             for name in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(name, None)
             _describe_streams(schema)
+            _share_problems(schema)
             app.openapi_schema = schema
         return app.openapi_schema
 

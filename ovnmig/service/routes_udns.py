@@ -91,7 +91,7 @@ def udn_routes(controller: ControllerApi) -> APIRouter:
         "/{name}/gateway",
         operation_id="moveGateway",
         status_code=202,
-        responses=problems(404, 409, 422, 502, 503),
+        responses=problems(400, 404, 409, 422, 502, 503),
     )
     async def move_gateway(
         name: UdnPath,
