@@ -28,6 +28,7 @@ from ovnmig.conntrack.entry import Entry, describe, entries
 from ovnmig.conntrack.events import Events, EventSocket, ZoneEvents, ensure_events
 from ovnmig.conntrack.insert import Applier
 from ovnmig.conntrack.outcome import Outcome, Refusal
+from ovnmig.conntrack.promote import promote
 from ovnmig.conntrack.records import MAX_ROWS, BadRecords, Batch, Group, decode, encode, merge
 from ovnmig.conntrack.socket import NetlinkError, NetlinkSocket
 from ovnmig.conntrack.stats import TableStats, table_stats
@@ -68,6 +69,7 @@ __all__ = [
     "merge",
     "missing_identities",
     "missing_records",
+    "promote",
     "read_zone",
     "table_stats",
 ]

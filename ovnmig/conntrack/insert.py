@@ -39,6 +39,7 @@ _REASONS: Final = {
     errno.ENOENT: NO_MASTER,
     errno.EOPNOTSUPP: NO_HELPER,
 }
+_ATTEMPTS: Final = 3
 _LIVE_BITS: Final = int(Status.SEEN_REPLY | Status.ASSURED)
 _CREATE: Final = MessageFlag.REQUEST | MessageFlag.CREATE | MessageFlag.EXCL
 
@@ -125,7 +126,9 @@ class Applier:
             if code != errno.EEXIST and not (code == errno.ENOENT and keep_orphans):
                 self._refuse(out, group, [row], _reason(code))
         if sent.unsent:
-            self._refuse(out, group, range(len(group) - sent.unsent, len(group)), TABLE_FULL)
+            self._settle_unsent(
+                group.pick(np.arange(len(group) - sent.unsent, len(group))), zone, update, out
+            )
         if sent.unsure:
             self._settle_unsure(group.pick(np.array(sent.unsure, dtype=np.intp)), zone, owned, out)
         if clashes:
@@ -162,13 +165,30 @@ class Applier:
         for row in np.flatnonzero(~ours):
             self._apply(group.pick(np.array([row], dtype=np.intp)), zone, False, owned, out)
 
-    def _settle(self, group: Group, zone: int, update: bool, owned: Hashes | None, out: Outcome) -> None:
+    def _settle_unsent(self, group: Group, zone: int, update: bool, out: Outcome) -> None:
+        """The table is full: no more creates, yet what is there already still counts and is updated."""
+        live = look_up(self._sock, group, zone, self._reader)
+        ours = live.present & (live.identity == group.identities())
+        if update and ours.any():
+            self._update(group.pick(ours), zone, live.status[ours])
+        out.identical += int(ours.sum())
+        self._refuse(out, group, np.flatnonzero(~ours).tolist(), TABLE_FULL)
+
+    def _settle(
+        self,
+        group: Group,
+        zone: int,
+        update: bool,
+        owned: Hashes | None,
+        out: Outcome,
+        attempts: int = _ATTEMPTS,
+    ) -> None:
         live = look_up(self._sock, group, zone, self._reader)
         keys = group.keys()
         same = live.present & (live.key == keys)
         identical = same & (live.identity == group.identities())
         other = same & ~identical
-        yields = (live.status & _LIVE_BITS & Status.ASSURED) == 0
+        yields = ((live.status & int(Status.ASSURED)) == 0) | live.closed
         if owned is not None:
             yields |= np.isin(keys, owned)
         if identical.any():
@@ -177,11 +197,16 @@ class Applier:
             out.identical += len(chosen)
             if gone is not None and gone.any():
                 out.identical -= int(gone.sum())
-                self._retry(chosen.pick(gone), zone, out, replaced=False)
+                self._retry_once(chosen.pick(gone), zone, out, replaced=False)
         if (other & yields).any():
             chosen = group.pick(other & yields)
             delete_by_id(self._sock, chosen, live.ids[other & yields], zone)
-            self._retry(chosen, zone, out, replaced=True)
+            back = self._retry(chosen, zone, out, replaced=True)
+            if back is not None and attempts:
+                # A packet was faster than we and made the next artefact.
+                self._settle(back, zone, update, owned, out, attempts - 1)
+            elif back is not None:
+                self._refuse(out, back, range(len(back)), OTHER_TRANSLATION)
         for row in np.flatnonzero(other & ~yields):
             self._refuse(out, group, [int(row)], OTHER_TRANSLATION, live)
         rest = ~same
@@ -200,10 +225,10 @@ class Applier:
             artefact[row] = wanted == held
         if artefact.any():
             self._delete_raw(live, np.flatnonzero(artefact), zone)
-            self._retry(group.pick(artefact), zone, out, replaced=True)
+            self._retry_once(group.pick(artefact), zone, out, replaced=True)
         free = ~live.present
         if free.any():
-            self._retry(group.pick(free), zone, out, replaced=False)
+            self._retry_once(group.pick(free), zone, out, replaced=False)
         for row in np.flatnonzero(live.present & ~artefact):
             self._refuse(out, group, [int(row)], HELD, live)
 
@@ -214,23 +239,36 @@ class Applier:
             for held in read.zones.get(zone, ()):
                 delete_by_id(self._sock, held, held.ids, zone)
 
-    def _retry(self, group: Group, zone: int, out: Outcome, replaced: bool) -> None:
-        """One more create, after what stood in the way is gone."""
+    def _retry(self, group: Group, zone: int, out: Outcome, replaced: bool) -> Group | None:
+        """One more create, after what stood in the way is gone; returns what met something again."""
         sent = self._send(group, group.shape.create, zone, _CREATE)
-        done = len(group) - len(sent.errors) - sent.unsent
+        done = len(group) - len(sent.errors) - len(sent.unsure) - sent.unsent
         if replaced:
             out.replaced += done
         else:
             out.created += done
+        clashes = [row for row, code in sent.errors.items() if code == errno.EEXIST]
         for row, code in sent.errors.items():
-            self._refuse(out, group, [row], HELD if code == errno.EEXIST else _reason(code))
+            if code != errno.EEXIST:
+                self._refuse(out, group, [row], _reason(code))
         if sent.unsent:
             self._refuse(out, group, range(len(group) - sent.unsent, len(group)), TABLE_FULL)
+        if sent.unsure:
+            self._settle_unsure(group.pick(np.array(sent.unsure, dtype=np.intp)), zone, None, out)
+        return group.pick(np.array(sorted(clashes), dtype=np.intp)) if clashes else None
+
+    def _retry_once(self, group: Group, zone: int, out: Outcome, replaced: bool) -> None:
+        back = self._retry(group, zone, out, replaced)
+        if back is not None:
+            self._refuse(out, back, range(len(back)), HELD)
 
     def _update(
         self, group: Group, zone: int, live_status: NDArray[np.uint32] | None = None
     ) -> NDArray[np.bool_]:
-        """Updates live entries, True where one is gone. Never clears SEEN_REPLY or ASSURED."""
+        """Updates live entries, True where one is gone. Never clears SEEN_REPLY or ASSURED.
+
+        Where the target has no labels the kernel says ENOSPC, after it took everything else.
+        """
         status = group.values[:, group.shape.at("status")].copy().view(">u4").astype(np.uint32)
         live = np.full(len(group), _LIVE_BITS, dtype=np.uint32) if live_status is None else live_status
         keeps = (live & _LIVE_BITS & ~status) == 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ovnmig.conntrack.messages import MessageFlag
+from ovnmig.conntrack.messages import IPPROTO_TCP, MessageFlag, TcpState
 from ovnmig.conntrack.program import Program
 from ovnmig.conntrack.records import Group
 from ovnmig.conntrack.socket import SEND_MAX, NetlinkSocket
@@ -18,8 +18,8 @@ from ovnmig.conntrack.transform import Chunk, Transformer
 class Found:
     """Live entries by row of the group that was asked for.
 
-    ``ids``, ``key``, ``identity`` and ``status`` have one element per row asked for, meaningless where
-    ``present`` is False. ``raw`` has the kernel's message by row.
+    All arrays have one element per row asked for, meaningless where ``present`` is False. ``closed``:
+    a TCP entry in TIME_WAIT or CLOSE. ``raw`` has the kernel's message by row.
     """
 
     present: NDArray[np.bool_]
@@ -27,6 +27,7 @@ class Found:
     key: NDArray[np.uint64]
     identity: NDArray[np.uint64]
     status: NDArray[np.uint32]
+    closed: NDArray[np.bool_]
     raw: dict[int, bytes] = field(default_factory=dict)
 
 
@@ -45,6 +46,7 @@ def look_up(
         np.zeros(count, dtype=np.uint64),
         np.zeros(count, dtype=np.uint64),
         np.zeros(count, dtype=np.uint32),
+        np.zeros(count, dtype=np.bool_),
     )
     raws = _ask(sock, program, group, zone)
     if not raws:
@@ -63,6 +65,9 @@ def look_up(
         found.key[at] = live.keys()
         found.identity[at] = live.identities()
         found.status[at] = live.values[:, live.shape.at("status")].copy().view(">u4").astype(np.uint32)
+        if live.shape.spec.flow.proto == IPPROTO_TCP:
+            state = live.values[:, live.shape.at("state")].copy().view(np.uint8)[::4]
+            found.closed[at] = (state == TcpState.TIME_WAIT) | (state == TcpState.CLOSE)
     found.raw = raws
     return found
 

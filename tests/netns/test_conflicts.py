@@ -11,6 +11,7 @@ from ovnmig.conntrack import attrs as a
 from ovnmig.conntrack.shape import shape_of
 from tests.netns import kernel as k
 from tests.netns.conftest import Pair
+from tests.netns.spaces import within
 
 V4 = 2
 VM, OTHER, SERVER, VIP = "10.1.0.5", "10.1.0.6", "172.16.1.50", "172.16.1.100"
@@ -124,6 +125,34 @@ def test_a_live_session_with_another_translation_is_refused_and_named(pair: Pair
     assert outcome.refusals[0].holder == ENTRY.replace("1024", "55555")
     assert outcome.not_applied == sent.keys().tolist()
     assert k.differences(before, k.table(pair.target, 9), moved=False) == []
+
+
+@pytest.mark.parametrize("state", [7, 8], ids=["TIME_WAIT", "CLOSE"])
+def test_what_is_left_of_an_ended_session_gives_way(pair: Pair, sent: Batch, state: int) -> None:
+    _session(pair.target, 9, port=55555, state=state)
+    outcome = Applier(pair.write).apply(sent, 9)
+    assert (outcome.replaced, outcome.total) == (1, 1)
+    assert k.differences(k.table(pair.source, 7), k.table(pair.target, 9)) == []
+
+
+def test_a_label_the_target_cannot_hold_does_not_keep_the_rest_from_arriving(pair: Pair) -> None:
+    rules = "table inet t {\nchain c {\ntype filter hook input priority 0\nct label set 1\n}\n}\n"
+    within(pair.source, "nft", "-f", "-", text=rules)
+    parts = (
+        *_tuples(VM, 40000),
+        k.nat_attr(a.NAT_SRC, VIP, 1024),
+        k.tcp_info(3),
+        a.attr(a.LABELS, b"\1" * 16),
+    )
+    assert k.create(pair.source, 7, V4, *parts) == 0
+    labelled = read_zone(pair.read, 7)
+    applier = Applier(pair.write)
+    assert applier.apply(labelled, 9).created == 1
+    assert k.set_mark(pair.target, 9, V4, parts[0], 77) == 0
+    for outcome in (applier.apply(labelled, 9), applier.refresh(labelled, 9)):
+        assert (outcome.identical, outcome.total) == (1, 1)
+    (entry,) = k.table(pair.target, 9).values()
+    assert (entry[(a.MARK,)], (a.LABELS,) in entry) == (bytes(4), False)
 
 
 def test_our_own_older_copy_gives_way_to_a_session_reborn_with_its_tuple(pair: Pair, sent: Batch) -> None:

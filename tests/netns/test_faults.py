@@ -37,6 +37,8 @@ def test_a_full_table_refuses_the_rest_once_and_says_k_of_n(pair: Pair) -> None:
     assert outcome.refused == {"the connection table is full": wanted - outcome.created}
     assert len(outcome.refusals) == 1000
     assert inside(pair.target, table_stats).room == stats.max - outcome.created
+    again = Applier(pair.write).apply(sessions(1000), 9)
+    assert (again.identical, again.total) == (1000, 1000)
 
 
 def test_with_little_room_the_longest_living_are_tried_first(pair: Pair) -> None:
