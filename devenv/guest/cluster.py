@@ -47,6 +47,15 @@ def up(env: Mapping[str, str]) -> None:
     began_s = time.monotonic()
     run_dir().mkdir(parents=True, exist_ok=True)
     options_file().write_text(render_env(options), encoding="utf-8")
+    try:
+        _bring_up(plan, began_s)
+    except (ClusterError, CommandError) as error:
+        hint = "what was made stays, to be looked at; remove it with: cluster down"
+        raise ClusterError(f"{error}\n{hint}") from error
+    _say(f"cluster: up after {time.monotonic() - began_s:.1f} s")
+
+
+def _bring_up(plan: Plan, began_s: float) -> None:
     _say(f"cluster: {len(plan.nodes)} nodes: {', '.join(node.name for node in plan.nodes)}")
     links.build_switches(plan)
     for node in plan.nodes:
@@ -63,7 +72,6 @@ def up(env: Mapping[str, str]) -> None:
     if plan.services:
         _say("cluster: starting ovnmig on every node")
         services.start(plan)
-    _say(f"cluster: up after {time.monotonic() - began_s:.1f} s")
 
 
 def _start_node(plan: Plan, node: Node) -> None:
@@ -164,10 +172,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except (ClusterError, CommandError) as error:
         print(f"cluster: {error}", file=sys.stderr)
-        if args.verb == "up" and options_file().exists():
-            print(
-                "cluster: what there is stays, to be looked at; remove it with: cluster down", file=sys.stderr
-            )
         return 1
     return 0
 

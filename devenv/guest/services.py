@@ -5,12 +5,14 @@ Only commands and documented settings of ovnmig are used, as an operator would: 
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from devenv.guest import links, shell
 from devenv.guest.daemons import running_pid
@@ -41,14 +43,10 @@ def issue_certificates(plan: Plan) -> None:
 
 
 def agent_environment(node: Node) -> dict[str, str]:
-    """Settings of `ovnmig agent` on that node."""
-    paths = NodePaths.of(node.name)
+    """Settings of `ovnmig agent` on that node; its name and address it reads from the node's own database."""
     return {
-        "OVNMIG_AGENT_CHASSIS": node.name,
-        "OVNMIG_AGENT_ADDRESS": str(node.address),
+        "OVNMIG_AGENT_OVS_RUNDIR": str(NodePaths.of(node.name).ovs),
         "OVNMIG_AGENT_PKI_DIR": str(pki_dir()),
-        "OVNMIG_AGENT_OVS_RUNDIR": str(paths.ovs),
-        "OVNMIG_AGENT_OVN_RUNDIR": str(paths.ovn),
     }
 
 
@@ -111,31 +109,46 @@ def _start_forwarder(central: Node) -> None:
 
 
 def start(plan: Plan) -> None:
-    """Everything of ovnmig. Returns when the API answers through the forwarder."""
+    """Everything of ovnmig. Returns when it is ready, by its own account, through the forwarder."""
     issue_certificates(plan)
     for node in plan.chassis:
         start_node_service(node)
     start_node_service(plan.central)
     _start_forwarder(plan.central)
     try:
-        shell.wait_until("the REST API to answer", api_answers, timeout_s=READY_TIMEOUT_S, interval_s=0.25)
+        shell.wait_until("ovnmig to be ready", lambda: not shortcomings(plan), timeout_s=READY_TIMEOUT_S)
     except ClusterError as error:
         log = NodePaths.of(plan.central.name).log / "ovnmig.log"
-        raise ClusterError(
-            f"{error}; the controller's last words: {log.read_text(errors='replace')[-1500:]}"
-        ) from error
+        said = log.read_text(encoding="utf-8", errors="replace")[-1500:]
+        found = "; ".join(shortcomings(plan))
+        raise ClusterError(f"{error}: {found}; the controller's last words: {said}") from error
+
+
+def shortcomings(plan: Plan) -> list[str]:
+    """What the running ovnmig lacks, by its own account; empty when controller and all agents are ready."""
+    try:
+        ready = _get("/readyz")
+        nodes = _get("/v1/nodes")["nodes"]
+    except (OSError, ValueError) as error:
+        return [f"the REST API does not answer: {error}"]
+    up = {str(node["chassis"]) for node in nodes if node["agent_up"]}
+    found = [str(problem) for problem in ready["problems"]]
+    return found + [f"the agent of {node.name} is not up" for node in plan.chassis if node.name not in up]
+
+
+def _get(path: str) -> dict[str, Any]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{API_PORT}{path}", timeout=10) as answer:
+            document: dict[str, Any] = json.load(answer)
+    except urllib.error.HTTPError as error:
+        # A service that is not ready says why in the body.
+        document = json.load(error)
+        if "problems" not in document or path != "/readyz":
+            raise
+    return document
 
 
 def stop_forwarder() -> None:
     pid = running_pid(run_dir() / f"{_FORWARDER}.pid")
     if pid is not None:
         links.kill(pid)
-
-
-def api_answers() -> bool:
-    """Whether /livez says 200 on the guest's loopback."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{API_PORT}/livez", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, ConnectionError, TimeoutError):
-        return False

@@ -26,6 +26,8 @@ from devenv.guest.vmrecord import Vm, default_mac, load, names, save
 BRIDGE = "br0"
 # As QEMU announces itself by default: at once, then after 50, 150, 250, 350 ms more.
 ANNOUNCE_PAUSES_MS = (50, 150, 250, 350)
+# The source's port goes after this one of them, as a hypervisor ends the source VM some 200 ms later.
+UNPLUG_AFTER = 1
 BOUND_TIMEOUT_S = 30.0
 
 
@@ -204,14 +206,14 @@ def move(
             ovn.nbctl(
                 plan, "set", "Logical_Switch_Port", vm.lsp, f"options:requested-chassis={json.dumps(target)}"
             )
-        for pause_ms in ANNOUNCE_PAUSES_MS:
+        for count, pause_ms in enumerate(ANNOUNCE_PAUSES_MS):
             time.sleep(pause_ms / 1000)
             sender.send(frame)
+            if count == UNPLUG_AFTER and not keep_source:
+                unplug(name, source)
     finally:
         control.close()
         sender.close()
-    if not keep_source:
-        unplug(name, source)
     return moved_s
 
 
