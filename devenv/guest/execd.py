@@ -57,7 +57,7 @@ def node_environment(node: str | None) -> dict[str, str]:
 
 
 def namespace_of(node: str | None) -> Path | None:
-    """Returns the namespace file of a node, None for the root one; raises RequestError for an unknown name."""
+    """Returns the namespace file of a node, None for the root one; raises RequestError for a name unknown."""
     if node is None or node == ROOT_NODE:
         return None
     path = NETNS_DIR / node
@@ -96,10 +96,8 @@ def signal_group(process: asyncio.subprocess.Process, number: int) -> None:
 async def end_process(process: asyncio.subprocess.Process) -> None:
     """Ends the process and its group: politely first."""
     signal_group(process, signal.SIGTERM)
-    try:
+    with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), KILL_GRACE_S)
-    except TimeoutError:
-        pass
     signal_group(process, signal.SIGKILL)
     await process.wait()
 
@@ -107,10 +105,11 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
 async def pump_output(
     source: asyncio.StreamReader, kind: bytes, writer: asyncio.StreamWriter, lock: asyncio.Lock
 ) -> None:
-    while chunk := await source.read(wire.CHUNK):
-        async with lock:
-            writer.write(wire.pack(kind, chunk))
-            await writer.drain()
+    with contextlib.suppress(ConnectionError):
+        while chunk := await source.read(wire.CHUNK):
+            async with lock:
+                writer.write(wire.pack(kind, chunk))
+                await writer.drain()
 
 
 async def pump_input(reader: asyncio.StreamReader, process: asyncio.subprocess.Process) -> None:
@@ -157,32 +156,32 @@ async def start(request: dict[str, Any]) -> asyncio.subprocess.Process:
 async def run(request: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Runs one program, streams what it says, ends with its exit code."""
     process = await start(request)
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     lock = asyncio.Lock()
-    outputs = [
-        asyncio.create_task(pump_output(process.stdout, wire.STDOUT, writer, lock)),
-        asyncio.create_task(pump_output(process.stderr, wire.STDERR, writer, lock)),
-    ]
-    caller = asyncio.create_task(pump_input(reader, process))
-    ended = asyncio.create_task(process.wait())
     timed_out = False
-    try:
-        done, _ = await asyncio.wait(
-            {ended, caller}, timeout=request.get("timeout_s"), return_when=asyncio.FIRST_COMPLETED
-        )
-        if ended not in done:
-            timed_out = not done
-            await end_process(process)
-        # A daemon that the program left behind may hold the pipes: what it says later is nobody's.
-        await asyncio.wait(outputs, timeout=PIPE_GRACE_S)
-        async with lock:
-            writer.write(wire.pack_json(wire.EXIT, {"code": process.returncode, "timed_out": timed_out}))
-            await writer.drain()
-    finally:
-        for task in (*outputs, caller, ended):
-            task.cancel()
-        if process.returncode is None:
-            signal_group(process, signal.SIGKILL)
+    async with asyncio.TaskGroup() as group:
+        outputs = [
+            group.create_task(pump_output(process.stdout, wire.STDOUT, writer, lock)),
+            group.create_task(pump_output(process.stderr, wire.STDERR, writer, lock)),
+        ]
+        caller = group.create_task(pump_input(reader, process))
+        ended = group.create_task(process.wait())
+        try:
+            done, _ = await asyncio.wait(
+                {ended, caller}, timeout=request.get("timeout_s"), return_when=asyncio.FIRST_COMPLETED
+            )
+            if ended not in done:
+                timed_out = not done
+                await end_process(process)
+            # A daemon that the program left behind may hold the pipes: what it says later is nobody's.
+            await asyncio.wait(outputs, timeout=PIPE_GRACE_S)
+        finally:
+            for task in (*outputs, caller, ended):
+                task.cancel()
+            if process.returncode is None:
+                signal_group(process, signal.SIGKILL)
+    writer.write(wire.pack_json(wire.EXIT, {"code": process.returncode, "timed_out": timed_out}))
 
 
 async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -213,6 +212,10 @@ async def connect(
     far_writer.close()
 
 
+def uptime_s() -> float:
+    return float(Path("/proc/uptime").read_text().split()[0])
+
+
 async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stop: asyncio.Event) -> None:
     """Serves one connection: one request."""
     try:
@@ -224,8 +227,7 @@ async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sto
         elif operation == "connect":
             await connect(request, reader, writer)
         elif operation == "ping":
-            uptime = Path("/proc/uptime").read_text().split()[0]
-            writer.write(wire.pack_json(wire.EXIT, {"code": 0, "uptime_s": float(uptime)}))
+            writer.write(wire.pack_json(wire.EXIT, {"code": 0, "uptime_s": uptime_s()}))
         elif operation == "poweroff":
             writer.write(wire.pack_json(wire.EXIT, {"code": 0}))
             stop.set()

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +15,29 @@ from devenv.host.progress import Progress
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 HOST_PACKAGES = (
-    "bc bison debian-archive-keyring flex gcc iproute2 libelf-dev libssl-dev make mmdebstrap mount patch util-linux xz-utils"
-).split()
-PASSED_OPTIONS = ("Acquire::Check-", "Acquire::http", "Acquire::https", "Acquire::Retries", "Acquire::ForceIPv")
+    "bc",
+    "bison",
+    "debian-archive-keyring",
+    "flex",
+    "gcc",
+    "iproute2",
+    "libc6-dev",
+    "libelf-dev",
+    "libssl-dev",
+    "make",
+    "mmdebstrap",
+    "mount",
+    "patch",
+    "util-linux",
+    "xz-utils",
+)
+PASSED_OPTIONS = (
+    "Acquire::Check-",
+    "Acquire::http",
+    "Acquire::https",
+    "Acquire::Retries",
+    "Acquire::ForceIPv",
+)
 
 
 @dataclass(frozen=True)
@@ -34,10 +55,12 @@ class Archive:
         return lines
 
 
-def run(command: list[str], **options: object) -> str:
+def run(command: list[str]) -> str:
     """Runs a command and returns what it said; raises SandboxError with its words when it fails."""
     env = dict(os.environ) | {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=env, stdin=subprocess.DEVNULL
+    )
     if done.returncode != 0:
         words = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
         raise SandboxError(f"`{shlex.join(command)}` failed with {done.returncode}:\n{words}")
@@ -52,7 +75,7 @@ def installed(package: str) -> bool:
     return done.returncode == 0 and done.stdout.startswith("installed")
 
 
-def ensure_packages(progress: Progress, packages: list[str]) -> None:
+def ensure_packages(progress: Progress, packages: Sequence[str]) -> None:
     """Installs what is missing, quietly; raises SandboxError when that cannot be."""
     if not shutil.which("apt-get"):
         raise SandboxError("there is no apt-get", hint="the sandbox is built on Debian; run it there")

@@ -19,8 +19,9 @@ NLMSG_ERROR = 2
 def has_openvswitch() -> bool:
     """Tells whether the running kernel answers for the Open vSwitch datapath."""
     name = GENL_FAMILY.encode() + b"\0"
-    attribute = struct.pack("=HH", 4 + len(name), CTRL_ATTR_FAMILY_NAME) + name.ljust((len(name) + 3) & ~3, b"\0")
-    body = struct.pack("=BBH", CTRL_CMD_GETFAMILY, 1, 0) + attribute
+    padded = name.ljust((len(name) + 3) & ~3, b"\0")
+    attribute = struct.pack("=HH", 4 + len(name), CTRL_ATTR_FAMILY_NAME)
+    body = struct.pack("=BBH", CTRL_CMD_GETFAMILY, 1, 0) + attribute + padded
     message = struct.pack("=IHHII", 16 + len(body), GENL_ID_CTRL, NLM_F_REQUEST, 1, 0) + body
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC) as sock:
@@ -30,7 +31,8 @@ def has_openvswitch() -> bool:
             answer = sock.recv(65536)
     except OSError:
         return False
-    return struct.unpack_from("=IH", answer)[1] != NLMSG_ERROR
+    kind: int = struct.unpack_from("=IH", answer)[1]
+    return kind != NLMSG_ERROR
 
 
 def has_geneve() -> bool:

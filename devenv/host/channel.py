@@ -15,7 +15,7 @@ import shlex
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -161,7 +161,7 @@ class Channel:
             return self._receive(sock, on_stdout, on_stderr)
 
     @contextlib.contextmanager
-    def _connection(self, timeout_s: float):  # type: ignore[no-untyped-def]
+    def _connection(self, timeout_s: float) -> Iterator[socket.socket]:
         try:
             sock = connect_unix(self._socket_path, timeout_s)
         except OSError as error:
@@ -169,7 +169,7 @@ class Channel:
         try:
             yield sock
         except OSError as error:
-            raise ChannelError(f"the sandbox does not answer: {error or 'it went away'}") from error
+            raise ChannelError(f"the sandbox does not answer: {error}") from error
         finally:
             sock.close()
 
@@ -194,7 +194,7 @@ class Channel:
             elif kind == wire.EXIT:
                 document = wire.parse_json(payload)
                 if "error" in document:
-                    raise ChannelError(str(document["error"]))
+                    raise ChannelError(str(document["error"]), code=int(document["code"]))
                 return document
             else:
                 raise ChannelError(f"the sandbox sent a frame of an unknown kind {kind!r}")

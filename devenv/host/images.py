@@ -24,7 +24,7 @@ class Images:
 def obtain(progress: Progress, suite: str, *, with_kernel: bool) -> Images:
     """Returns the images; raises SandboxError with the cause when one cannot be built."""
     store = Store(cache_dir())
-    apt.ensure_packages(progress, list(apt.HOST_PACKAGES))
+    apt.ensure_packages(progress, apt.HOST_PACKAGES)
 
     def user_space() -> tuple[Path, Path]:
         tree = rootfs.obtain(store, progress, suite)

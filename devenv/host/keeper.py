@@ -18,9 +18,11 @@ import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from devenv.host import wire
-from devenv.host.stage import LINK_GUEST, Stage, lay_stage
+from devenv.host.errors import EXIT_FAILED
+from devenv.host.stage import LINK_GUEST, Stage, StageError, lay_stage
 
 CHANNEL_PORT = 7000
 # The cluster forwards the guest's own loopback to the one of its central node.
@@ -96,9 +98,7 @@ async def relay_channel(address: str, reader: asyncio.StreamReader, writer: asyn
     """Carries one connection of the command channel to the daemon, frames untouched."""
     with contextlib.suppress(*CUT_OFF):
         far_reader, far_writer = await open_daemon(address)
-        up = asyncio.create_task(copy(reader, far_writer))
-        await copy(far_reader, writer)
-        up.cancel()
+        await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
         far_writer.close()
     writer.close()
 
@@ -123,23 +123,19 @@ def write_end(run_dir: str, reason: str) -> None:
         Path(run_dir, "ended").write_text(reason + "\n")
 
 
-async def keep(settings: Settings, channel: socket.socket, rest: socket.socket) -> int:
+async def keep(
+    settings: Settings, stage: Stage, console: BinaryIO, channel: socket.socket, rest: socket.socket
+) -> int:
     """Runs the sandbox to its end; returns the exit code of the guest."""
-    stage = lay_stage(settings.backend, settings.kernel, settings.rootfs, settings.venv, settings.source,
-                      settings.out, settings.memory_mb)
     if settings.backend == "uml":
         command, address = guest_command(settings, stage), f"{LINK_GUEST}:{CHANNEL_PORT}"
     else:
         address = f"{stage.root}/run/execd.sock"
         command = ["chroot", str(stage.root), "/bin/sh", "/src/devenv/guest/init.sh", "host"]
-    with open(Path(settings.run_dir, "console.log"), "ab") as console:
-        guest = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=console,
-            stderr=console,
-            env=dict(os.environ) | {"TMPDIR": f"{stage.scratch}"},
-        )
+    env = dict(os.environ) | {"TMPDIR": str(stage.scratch)}
+    guest = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=console, stderr=console, env=env
+    )
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -148,19 +144,21 @@ async def keep(settings: Settings, channel: socket.socket, rest: socket.socket) 
         await asyncio.start_unix_server(functools.partial(relay_channel, address), sock=channel),
         await asyncio.start_server(functools.partial(relay_rest, address), sock=rest),
     ]
-    ended, stopped = asyncio.create_task(guest.wait()), asyncio.create_task(stopping.wait())
-    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    if ended.done():
-        write_end(settings.run_dir, f"the guest ended with {guest.returncode}")
-    else:
-        guest.terminate()
+    async with asyncio.TaskGroup() as group:
+        ended, stopped = group.create_task(guest.wait()), group.create_task(stopping.wait())
+        await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            guest.terminate()
+        stopped.cancel()
     for server in servers:
         server.close()
+    write_end(settings.run_dir, f"the guest ended with {guest.returncode}")
     return guest.returncode or 0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--settings", required=True, help="JSON of Settings")
     parser.add_argument("--channel-fd", type=int, required=True)
     parser.add_argument("--rest-fd", type=int, required=True)
@@ -168,11 +166,14 @@ def main() -> int:
     settings = Settings.parse(arguments.settings)
     channel = socket.socket(fileno=arguments.channel_fd)
     rest = socket.socket(fileno=arguments.rest_fd)
-    try:
-        return asyncio.run(keep(settings, channel, rest))
-    except Exception as error:
-        write_end(settings.run_dir, f"the sandbox could not be set up: {error}")
-        raise
+    with open(Path(settings.run_dir, "console.log"), "ab") as console:
+        try:
+            paths = {key: getattr(settings, key) for key in ("kernel", "rootfs", "venv", "source", "out")}
+            stage = lay_stage(settings.backend, memory_mb=settings.memory_mb, **paths)
+        except StageError as error:
+            write_end(settings.run_dir, f"the sandbox could not be set up: {error}")
+            return EXIT_FAILED
+        return asyncio.run(keep(settings, stage, console, channel, rest))
 
 
 if __name__ == "__main__":

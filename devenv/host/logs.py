@@ -10,7 +10,7 @@ from pathlib import Path
 
 from devenv.host import state
 from devenv.host.channel import Channel
-from devenv.host.errors import SandboxError
+from devenv.host.errors import EXIT_NOT_RUNNING, SandboxError
 from devenv.host.paths import OUT, run_dir
 
 # Daemons log where the node's environment file says; other things of a node go to /var/log/ovnmig.
@@ -24,7 +24,8 @@ def show_logs(name: str, node: str | None, lines: int, write: Callable[[bytes], 
     """Shows the last lines of each log; a crashed sandbox still has its console."""
     folder = run_dir(name)
     if not folder.exists():
-        raise SandboxError(f"'{name}' does not run", hint=f"logs of failed runs are in {OUT / 'sandbox'}", code=3)
+        hint = f"logs of failed runs are in {OUT / 'sandbox'}"
+        raise SandboxError(f"'{name}' does not run", hint=hint, code=EXIT_NOT_RUNNING)
     if node is None:
         for file in HOST_FILES:
             with contextlib.suppress(OSError):
@@ -34,7 +35,8 @@ def show_logs(name: str, node: str | None, lines: int, write: Callable[[bytes], 
         if not (current and current.alive()):
             return 0
     script = GUEST_LOGS if node is None else NODE_LOGS
-    return Channel.of(name).stream(["sh", "-c", script, "sh", str(lines)], write, write, node=node, timeout_s=60)
+    command = ["sh", "-c", script, "sh", str(lines)]
+    return Channel.of(name).stream(command, write, write, node=node, timeout_s=60)
 
 
 def save_logs(name: str) -> Path:

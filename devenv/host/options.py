@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,17 +18,28 @@ DEFAULT_CHASSIS = 3
 DEFAULT_GATEWAYS = 0
 # Handed on to the cluster inside, in the manner of ovn-fake-multinode.
 PASSED_VARIABLES = (
-    "CENTRAL_COUNT CENTRAL_PREFIX CHASSIS_PREFIX ENABLE_SSL GW_PREFIX IP_CIDR IP_HOST IP_START OUTSIDE_VLAN "
-    "OVNMIG_SERVICES OVN_DB_CLUSTER OVN_DP_TYPE OVN_MONITOR_ALL"
-).split()
+    "CENTRAL_COUNT",
+    "CENTRAL_PREFIX",
+    "CHASSIS_PREFIX",
+    "ENABLE_SSL",
+    "GW_PREFIX",
+    "IP_CIDR",
+    "IP_HOST",
+    "IP_START",
+    "OUTSIDE_VLAN",
+    "OVNMIG_SERVICES",
+    "OVN_DB_CLUSTER",
+    "OVN_DP_TYPE",
+    "OVN_MONITOR_ALL",
+)
 
 DESCRIPTION = """\
 A real OVN cluster on any Linux machine, for ovnmig's demo and tests.
 
 Every node (ovn-central-az1, ovn-gw-N, ovn-chassis-N) is a network namespace with its own Open vSwitch and
 OVN daemons on the kernel datapath, inside a small guest kernel that runs as an ordinary program (User Mode
-Linux). The first `up` builds kernel and root file system into the cache (about 5 minutes on two cores); later ones
-take well under a minute. While it is up, ovnmig's REST API answers on http://127.0.0.1:8787.
+Linux). The first `up` builds kernel and root file system into the cache (about 5 minutes on two cores), later
+ones take some 20 seconds. While it is up, ovnmig's REST API answers on http://127.0.0.1:8787.
 """
 
 EPILOG = """\
@@ -39,10 +51,10 @@ examples:
   devenv/sandbox up --name other --port 8790    a second sandbox beside the first
 
 variables: SUITE, CHASSIS_COUNT, GW_COUNT stand in for their options; these are handed on to the cluster:
-  {passed}
+{passed}
 
-exit codes: 0 fine, 1 it failed, 2 wrong use, 3 the sandbox does not run, 4 it crashed, 5 it runs but its cluster
-is not ready. `exec`, `run` and `demo` end with the code of what they ran.
+exit codes: 0 fine, 1 it failed, 2 wrong use, 3 the sandbox does not run, 4 it crashed, 5 it runs but its
+cluster is not ready. `exec`, `run` and `demo` end with the code of what they ran.
 """
 
 
@@ -86,10 +98,10 @@ def _number(text: str, low: int, high: int, what: str) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """Returns the parser; options stand after the verb."""
     raw = argparse.RawDescriptionHelpFormatter
-    epilog = EPILOG.format(passed=" ".join(PASSED_VARIABLES))
-    parser = argparse.ArgumentParser(
-        prog="devenv/sandbox", description=DESCRIPTION, epilog=epilog, formatter_class=raw
-    )
+    passed = textwrap.fill(" ".join(PASSED_VARIABLES), 100, initial_indent="  ", subsequent_indent="  ")
+    epilog = EPILOG.format(passed=passed)
+    about = DESCRIPTION
+    parser = argparse.ArgumentParser("devenv/sandbox", description=about, epilog=epilog, formatter_class=raw)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
 
     named = argparse.ArgumentParser(add_help=False)
@@ -103,42 +115,49 @@ def build_parser() -> argparse.ArgumentParser:
         "--backend",
         choices=("auto", "uml", "host"),
         default="auto",
-        help="uml: a guest kernel; host: this machine's own kernel, in private namespaces (untested on machines whose "
-        "kernel lacks openvswitch or geneve); auto: host where the kernel really has both, else uml (default)",
+        help="uml: a guest kernel; host: this machine's own kernel, in private namespaces (untested where "
+        "the kernel lacks openvswitch or geneve); auto (default): host where the kernel has both, else uml",
     )
-    made.add_argument("--port", default=str(DEFAULT_PORT), help="loopback port of the REST API (default %(default)s)")
-    made.add_argument("--memory", default=str(DEFAULT_MEMORY_MB), help="guest memory in MB (default %(default)s)")
+    made.add_argument("--port", default=str(DEFAULT_PORT), help="loopback port of REST (default %(default)s)")
+    made.add_argument("--memory", default=str(DEFAULT_MEMORY_MB), help="guest MB (default %(default)s)")
     made.add_argument("--keep", action="store_true", help="leave the sandbox running when something fails")
 
-    up = verbs.add_parser("up", parents=[named, made], help="build what is missing, boot, bring the cluster up")
+    up = verbs.add_parser(
+        "up", parents=[named, made], help="build what is missing, boot, bring the cluster up"
+    )
     up.add_argument("--bare", action="store_true", help="boot only, without a cluster")
-    verbs.add_parser("down", parents=[named], help="power off; nothing is left but the cache and out/")
+    verbs.add_parser("down", parents=[named], help="power off; only the cache and out/ are left")
     status = verbs.add_parser("status", parents=[named], help="what runs; the exit code says it too")
     status.add_argument("--json", action="store_true", dest="as_json", help="for programs")
     execute = verbs.add_parser("exec", parents=[named], help="run a program on a node: exec NODE -- CMD...")
     execute.add_argument("-i", "--stdin", action="store_true", help="hand on standard input")
     execute.add_argument("node", help="a node, a namespace, or `guest` for the guest itself")
-    execute.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD...", help="the program and its arguments")
+    execute.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- CMD...", help="the program and its arguments"
+    )
     run = verbs.add_parser("run", parents=[named], help="run a script of this machine in the guest")
     run.add_argument("node", metavar="SCRIPT", help="the script; it may be outside the repository")
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="ARG", help="its arguments")
     logs = verbs.add_parser("logs", parents=[named], help="logs of a node, or of the sandbox itself")
     logs.add_argument("node", nargs="?", help="a node; without one: console and services of the sandbox")
     logs.add_argument("--lines", default="200", help="last lines of each file (default %(default)s)")
-    demo = verbs.add_parser("demo", parents=[named, made], help="play the demo (starts a sandbox when none runs)")
+    demo = verbs.add_parser(
+        "demo", parents=[named, made], help="play the demo (starts a sandbox when none runs)"
+    )
     demo.add_argument("words", nargs="*", metavar="-- ARG", help="handed on to the demo")
     verbs.add_parser("clean", help="end all sandboxes and remove the cache")
     return parser
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Options:
-    """Returns the options; raises SandboxError for a value that cannot be, exits as argparse does otherwise."""
+    """Returns the options; raises SandboxError for a value that cannot be; argparse ends it for wrong use."""
     got = vars(build_parser().parse_args(argv))
     words = list(got.get("words") or [])
     if words and words[0] == "--":
         words = words[1:]
     if got["verb"] == "exec" and not words:
-        raise SandboxError("no program was given", hint="devenv/sandbox exec NODE -- CMD...", code=EXIT_USAGE)
+        hint = "devenv/sandbox exec NODE -- CMD..."
+        raise SandboxError("no program was given", hint=hint, code=EXIT_USAGE)
     suite = got.get("suite") or environ.get("SUITE") or "trixie"
     if suite not in SUITES:
         raise SandboxError(f"there is no suite '{suite}'", hint=f"use {' or '.join(SUITES)}", code=EXIT_USAGE)

@@ -20,9 +20,7 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 def variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that steer pip and how it reaches the network."""
     return {
-        key: value
-        for key, value in environ.items()
-        if key.startswith(VARIABLES) or key.lower() in PROXIES
+        key: value for key, value in environ.items() if key.startswith(VARIABLES) or key.lower() in PROXIES
     }
 
 
@@ -48,9 +46,10 @@ def merged_config(files: Iterable[Path]) -> str:
 
 
 def local_paths(texts: Iterable[str]) -> list[Path]:
-    """Returns the files and folders of this machine that configuration values name, each once, outer ones first.
+    """Returns the files and folders of this machine that configuration values name, each once.
 
-    An index in a folder links to files beside it, so the folder around it is meant too.
+    An index in a folder links to files beside it, so the folder around it is meant too. Of
+    two where one holds the other, the outer one is returned.
     """
     found: set[Path] = set()
     for word in re.split(r"[\s,]+", " ".join(texts)):

@@ -72,7 +72,9 @@ class Progress:
     def _remind(self, task: Task, done: threading.Event) -> None:
         while not done.wait(self._reminder_s):
             detail = f", {task.detail()}" if task.detail else ""
-            self.say(task.label, f"still {task.what}: {human(task.elapsed_s)} of {human(task.usual_s)}{detail}")
+            self.say(
+                task.label, f"still {task.what}: {human(task.elapsed_s)} of {human(task.usual_s)}{detail}"
+            )
 
 
 class Lines:

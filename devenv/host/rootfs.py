@@ -11,9 +11,30 @@ from devenv.host.store import Store
 
 SUITES = {"trixie": "OVN 25.03", "bookworm": "OVN 23.03"}
 PACKAGES = (
-    "openvswitch-switch ovn-central ovn-host iproute2 conntrack conntrackd frr python3 python3-venv tcpdump socat "
-    "iputils-ping iputils-arping procps iperf3 nftables kmod ethtool curl mount util-linux openssl ca-certificates"
-).split()
+    "openvswitch-switch",
+    "ovn-central",
+    "ovn-host",
+    "iproute2",
+    "conntrack",
+    "conntrackd",
+    "frr",
+    "python3",
+    "python3-venv",
+    "tcpdump",
+    "socat",
+    "iputils-ping",
+    "iputils-arping",
+    "procps",
+    "iperf3",
+    "nftables",
+    "kmod",
+    "ethtool",
+    "curl",
+    "mount",
+    "util-linux",
+    "openssl",
+    "ca-certificates",
+)
 # Folders that are mounted over: the repository, its out/, the virtual environment.
 MOUNT_POINTS = ("src", "out", "opt/ovnmig")
 EXCLUDED = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")

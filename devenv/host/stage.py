@@ -1,8 +1,8 @@
 """Lays out the private mounts and the link of one sandbox, inside its own namespaces.
 
-Everything the guest sees of the host is bound at fixed short paths under one folder: the kernel's command line
-then needs no quoting, the root file system is read-only whatever the guest does, and all of it vanishes with
-the mount namespace.
+Everything the guest sees of the host is bound at fixed short paths under one folder: the kernel's command
+line then needs no quoting, the root file system is read-only whatever the guest does, and all of it vanishes
+with the mount namespace.
 """
 
 from __future__ import annotations
@@ -96,14 +96,18 @@ def compose_root(rootfs: Path, root: Path) -> None:
 
 
 def bring_up_link() -> None:
-    """Makes the link to the guest: a tap device in the private network namespace."""
+    """Makes the link to the guest: a tap device in the private network namespace.
+
+    The guest's driver drops frames longer than the MTU, so this side must not leave segmentation to the link.
+    """
     call("ip", "tuntap", "add", "tap0", "mode", "tap")
+    call("ip", "link", "set", "tap0", "gso_max_segs", "1")
     call("ip", "address", "add", f"{LINK_HOST}/24", "dev", "tap0")
     call("ip", "link", "set", "tap0", "up")
 
 
 def lay_stage(
-    backend: str, kernel: str, rootfs: str, venv: str, source: str, out: str, memory_mb: int
+    backend: str, *, kernel: str, rootfs: str, venv: str, source: str, out: str, memory_mb: int
 ) -> Stage:
     """Lays out mounts and link; raises StageError when a step fails."""
     stage = Stage(choose_base([kernel, rootfs, venv, source, out]))

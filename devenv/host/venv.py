@@ -1,8 +1,8 @@
 """Builds the guest's virtual environment: the locked dependencies, installed by the guest's own Python.
 
-It is a layer of its own, mounted at /opt/ovnmig: a new lock file leaves the root file system as it is. pip runs
-on this machine, where the network is, in a throw-away root over the root file system (this module as a program,
-in namespaces of its own). ovnmig itself is not installed: the environment imports it from /src.
+It is a layer of its own, mounted at /opt/ovnmig: a new lock file leaves the root file system as it is. pip
+runs on this machine, where the network is, in a throw-away root over the root file system (this module as a
+program, in namespaces of its own). ovnmig itself is not installed: the environment imports it from /src.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def build(progress: Progress, suite: str, rootfs: Path, draft: Path) -> None:
     tree = draft / "tree"
     tree.mkdir()
     command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable]
-    command += ["-m", "devenv.host.venv", str(rootfs), str(tree), str(REPO / LOCKS[suite]), str(REPO / BUILD_LOCK)]
+    locks = [str(REPO / LOCKS[suite]), str(REPO / BUILD_LOCK)]
+    command += ["-m", "devenv.host.venv", str(rootfs), str(tree), *locks]
     env = dict(os.environ) | {"PYTHONPATH": str(REPO)}
     with progress.task("venv", f"installing the dependencies locked in {LOCKS[suite]}", 40):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
@@ -54,8 +55,11 @@ def build(progress: Progress, suite: str, rootfs: Path, draft: Path) -> None:
 
 def obtain(store: Store, progress: Progress, suite: str, rootfs: Path) -> Path:
     """Returns the virtual environment of a suite, built when the cache has none."""
-    kind = f"venv-{suite}"
-    return store.obtain(kind, inputs(suite, rootfs), lambda draft: build(progress, suite, rootfs, draft)) / "tree"
+
+    def fill(draft: Path) -> None:
+        build(progress, suite, rootfs, draft)
+
+    return store.obtain(f"venv-{suite}", inputs(suite, rootfs), fill) / "tree"
 
 
 def lend(root: Path) -> dict[str, str]:
@@ -71,17 +75,21 @@ def lend(root: Path) -> dict[str, str]:
         bind(str(path), target, read_only=True)
     (root / "run/pip.conf").write_text(config)
     for name in ("resolv.conf", "hosts"):
-        text = Path("/etc", name).read_text() if Path("/etc", name).exists() else ""
-        target = root / "etc" / name
-        target.unlink(missing_ok=True)
-        target.write_text(text)
-    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    return lent | {"PIP_CONFIG_FILE": "/run/pip.conf", "PATH": path, "HOME": "/root", "LANG": "C.UTF-8"}
+        words = Path("/etc", name).read_text() if Path("/etc", name).exists() else ""
+        copied = root / "etc" / name
+        copied.unlink(missing_ok=True)
+        copied.write_text(words)
+    programs = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return lent | {"PIP_CONFIG_FILE": "/run/pip.conf", "PATH": programs, "HOME": "/root", "LANG": "C.UTF-8"}
 
 
 def install(rootfs: Path, tree: Path, lock: Path, build_lock: Path) -> None:
     """Makes the environment; runs in mount and process namespaces of its own."""
-    base = choose_base([str(rootfs), str(tree), str(lock), *map(str, pipconf.config_files(os.environ, Path.home()))])
+    needed = [rootfs, tree, lock, build_lock, *pipconf.config_files(os.environ, Path.home())]
+    needed += pipconf.local_paths(
+        [pipconf.merged_config(needed[4:]), *pipconf.variables(os.environ).values()]
+    )
+    base = choose_base([str(path) for path in needed])
     call("mount", "-t", "tmpfs", "-o", "mode=755", "venv", str(base))
     root = base / "root"
     compose_root(rootfs, root)
@@ -107,7 +115,8 @@ def install(rootfs: Path, tree: Path, lock: Path, build_lock: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     for name in ("rootfs", "tree", "lock", "build_lock"):
         parser.add_argument(name, type=Path)
     arguments = parser.parse_args()

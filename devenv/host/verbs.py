@@ -80,7 +80,7 @@ def up(options: Options) -> int:
                     error.hint = error.hint or f"the logs of all nodes are in {saved}"
                 raise
             current.made_ready().save()
-    progress.say("sandbox", f"up. REST: http://127.0.0.1:{options.port}/v1/udns  logs: devenv/sandbox logs NODE")
+    progress.say("sandbox", f"up; REST: http://127.0.0.1:{options.port}/v1/udns")
     return 0
 
 
@@ -89,12 +89,13 @@ def already_up(options: Options, current: state.State) -> int:
     asked = (options.suite, options.chassis, options.gateways, options.port)
     if asked != (current.suite, current.chassis, current.gateways, current.port):
         raise SandboxError(
-            f"'{current.name}' already runs: {current.suite}, {current.chassis} chassis, {current.gateways} gateways, "
-            f"port {current.port}",
+            f"'{current.name}' already runs: {current.suite}, {current.chassis} chassis, "
+            f"{current.gateways} gateways, port {current.port}",
             hint="end it with `devenv/sandbox down`, or give this one another --name and --port",
         )
     if not current.ready and not options.bare:
-        raise SandboxError(f"'{current.name}' runs without a ready cluster", hint="devenv/sandbox down, then up")
+        hint = "end it with `devenv/sandbox down`, then start it again"
+        raise SandboxError(f"'{current.name}' runs without a ready cluster", hint=hint)
     print(f"'{current.name}' is up already")
     return 0
 
@@ -103,10 +104,12 @@ def bring_cluster_up(options: Options, progress: Progress) -> None:
     """Starts the cluster inside and checks it; raises SandboxError with its own words when it fails."""
     channel = Channel.of(options.name)
     env = options.cluster_environment()
-    for verb, what, usual_s in (("up", "bringing the cluster up", CLUSTER_USUALLY_S), ("preflight", "checking it", 3)):
+    steps = (("up", "bringing the cluster up", CLUSTER_USUALLY_S), ("preflight", "checking it", 5.0))
+    for verb, what, usual_s in steps:
+        command, limit_s = [*CLUSTER, verb], CLUSTER_TIMEOUT_S
         with progress.task("cluster", what, usual_s):
             told = Lines(lambda line: progress.say("guest", line))
-            code = channel.stream([*CLUSTER, verb], told.feed, told.feed, env=env, timeout_s=CLUSTER_TIMEOUT_S)
+            code = channel.stream(command, told.feed, told.feed, env=env, timeout_s=limit_s)
             if code != 0:
                 words = "\n".join(f"  {line}" for line in told.last)
                 raise SandboxError(f"{what} failed with {shell_code(code)}:\n{words}")
@@ -135,7 +138,8 @@ def status(options: Options) -> int:
     try:
         document["uptime_s"] = channel.ping()
     except ChannelError as error:
-        return tell(options, document | {"state": "hung"}, EXIT_CRASHED, f"{error}; `devenv/sandbox down` ends it")
+        hint = f"{error}; `devenv/sandbox down` ends it"
+        return tell(options, document | {"state": "hung"}, EXIT_CRASHED, hint)
     document["kernel"] = channel.run(["uname", "-r"]).stdout.strip()
     if not current.ready:
         return tell(options, document | {"state": "not ready"}, EXIT_NOT_READY, "its cluster is not up")
@@ -153,10 +157,9 @@ def tell(options: Options, document: dict[str, object], code: int, hint: str) ->
         return code
     print(f"sandbox '{document['name']}': {document['state']}")
     if "rest" in document:
-        print(
-            f"  {document['suite']}, OVN {document['ovn']}, backend {document['backend']}, kernel {document['kernel']}"
-        )
-        print(f"  REST {document['rest']}, process {document['pid']}, guest clock {document.get('uptime_s', '-')} s")
+        kernel = f"{document['kernel'] or '?'} ({document['backend']})"
+        print(f"  {document['suite']}, OVN {document['ovn']}, kernel {kernel}, process {document['pid']}")
+        print(f"  REST {document['rest']}")
     nodes = document.get("nodes")
     if isinstance(nodes, list):
         print("\n".join(f"  {line}" for line in nodes))
@@ -177,7 +180,8 @@ def run_script(options: Options) -> int:
     assert options.node is not None
     script = Path(options.node).resolve()
     if not script.is_file():
-        raise SandboxError(f"there is no script {options.node}", hint="give the path of a file", code=EXIT_USAGE)
+        hint = "give the path of a file"
+        raise SandboxError(f"there is no script {options.node}", hint=hint, code=EXIT_USAGE)
     channel = Channel.of(options.name)
     if script.is_relative_to(REPO):
         target = f"/src/{script.relative_to(REPO)}"
