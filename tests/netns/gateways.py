@@ -31,6 +31,8 @@ table inet gateway {{
     type nat hook postrouting priority srcnat
     oifname "south" return
     oifname "north" ip saddr 10.1.0.0/24 meta l4proto {{ tcp, udp }} snat ip to 172.16.9.100:{ports}
+    oifname "north" ip saddr 10.1.0.0/24 meta l4proto icmp snat ip to 172.16.9.100
+    oifname "north" ip6 saddr fd00:10::/64 meta l4proto ipv6-icmp snat ip6 to fd00:99::100
     oifname "north" ip6 saddr fd00:10::/64 meta l4proto {{ tcp, udp }} snat ip6 to [fd00:99::100]:{ports}
   }}
 }}
@@ -72,6 +74,13 @@ class Stage:
         self.opened.append(accepted)
         return sock, accepted
 
+    def datagrams(self) -> tuple[socket.socket, socket.socket]:
+        """Unconnected UDP sockets of the VM and of the server; the server's is bound."""
+        client = self._socket(self.vm, socket.SOCK_DGRAM)
+        server = self._socket(self.server, socket.SOCK_DGRAM)
+        server.bind(("::" if self.family == 6 else "0.0.0.0", PORT))
+        return client, server
+
     def switch(self) -> None:
         """All packets go through B from now on."""
         self._route("b")
@@ -83,9 +92,9 @@ class Stage:
         run("ip", "-n", self.server, "route", "replace", "172.16.9.100", "via", f"172.16.1.{number}")
         run("ip", "-n", self.server, "-6", "route", "replace", "fd00:99::100", "via", f"fd00:16::{number}")
 
-    def _socket(self, name: str) -> socket.socket:
+    def _socket(self, name: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
         family = socket.AF_INET6 if self.family == 6 else socket.AF_INET
-        sock = inside(name, lambda: socket.socket(family, socket.SOCK_STREAM))
+        sock = inside(name, lambda: socket.socket(family, kind))
         sock.settimeout(5)
         self.opened.append(sock)
         return sock
