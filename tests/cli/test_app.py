@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ovnmig import __version__
+from tests.cli.conftest import Cli
+
+COMMANDS = (
+    "serve",
+    "agent",
+    "udn",
+    "migrate",
+    "gateway",
+    "node",
+    "status",
+    "watch",
+    "doctor",
+    "pki",
+    "contract",
+)
+
+
+def test_help_lists_every_command_and_the_exit_codes(cli: Cli) -> None:
+    shown = cli("--help")
+    assert shown.code == 0
+    for command in (*COMMANDS, "Exit codes"):
+        assert command in shown.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(cli: Cli, command: str) -> None:
+    assert cli(command, "--help").code == 0
+
+
+def test_the_version_is_told(cli: Cli) -> None:
+    assert cli("--version").out == f"ovnmig {__version__}\n"
+
+
+def test_a_wrong_command_line_exits_2(cli: Cli) -> None:
+    for words in (
+        ["bogus"],
+        ["udn", "show"],
+        ["udn", "list", "--bogus"],
+        ["migrate", "wait", "m", "--until", "x"],
+    ):
+        assert cli(*words).code == 2
+
+
+def test_an_unreachable_service_exits_5(cli: Cli) -> None:
+    for words in (["udn", "list"], ["migrate", "list"], ["node", "list"], ["status"], ["watch"]):
+        assert cli(*words, "--url", "http://127.0.0.1:1").code == 5
+
+
+def test_help_loads_neither_server_nor_drivers() -> None:
+    script = (
+        "import sys; from ovnmig.cli import run; assert run(['--help']) == 0;"
+        "heavy = {'fastapi', 'uvicorn', 'ovs', 'ovsdbapp', 'numpy', 'pyroute2', 'cryptography', 'pydantic'};"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
