@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ovnmig.core import preflight
 from ovnmig.core.events import CancelOrdered, Event, NewRequest, SwitchOrdered
 from ovnmig.core.legs import router_zones
-from ovnmig.core.migration import ENDED, MigrationRecord, MigrationRequest
+from ovnmig.core.migration import ENDED, MigrationRecord, MigrationRequest, Phase
 from ovnmig.core.preflight import AgentView, World
 from ovnmig.core.topology import gateway_names
 from ovnmig.core.transfer import ReadinessOrder
@@ -57,8 +57,11 @@ class Moves:
                 known, world, stored = await self._read(request)
                 if known is not None:
                     return known
-                await self._check(request, world)
-                if stored.document.migration is not None or request.udn in self._runners:
+                running = self.in_flight(request.udn) or stored.document.migration
+                if running is None or running.phase is Phase.CONVERGING:
+                    # Before a running overlap is ended for it: a refused request must change nothing.
+                    await self._check(request, world)
+                if running is not None:
                     await self._make_room(request.udn)
                     continue
                 record = preflight.draft(request, world, self._new_id(), self._outside.clock.now())
@@ -67,6 +70,10 @@ class Moves:
                     accepted = await runner.begin()
                 except Fenced:
                     continue
+                except BaseException:
+                    # Also when the caller went away: what may be written is adopted by the supervisor.
+                    runner.stop()
+                    raise
                 self._keep(request.udn, runner)
                 await self._outside.journal.write(
                     "requested",
@@ -142,16 +149,16 @@ class Moves:
         nb = await self._outside.northbound.view()
         world = World(_stored(nb, request.udn).document, nb, await self._outside.southbound.view())
         record = preflight.draft(request, world, "dry-run", self._outside.clock.now())
-        problems: tuple[Problem, ...] = ()
+        plan = preflight.plan_words(record)
+        running = self.in_flight(request.udn) or world.document.migration
+        if running is not None and running.phase is not Phase.CONVERGING:
+            words = f"migration {running.id} of this UDN is {running.phase.value}; wait, or cancel it"
+            return DryRun((Problem("in-flight", words, conflict=True),), plan)
         try:
             await self._check(request, world)
         except Refused as refused:
-            problems = refused.problems
-        running = self.in_flight(request.udn) or world.document.migration
-        if running is not None and running.phase.value != "converging":
-            words = f"migration {running.id} of this UDN is {running.phase.value}; wait, or cancel it"
-            problems = (*problems, Problem("in-flight", words, conflict=True))
-        return DryRun(problems, preflight.plan_words(record))
+            return DryRun(refused.problems, plan)
+        return DryRun((), plan)
 
     async def find(self, migration_id: str) -> MigrationRecord:
         """A migration, in flight or among the ended ones kept in the record rows. Raises NotFound."""
@@ -228,12 +235,11 @@ class Moves:
         if self._rest_until.get(udn, now) > now:
             return
         runner = Runner(self._outside, stored, record, self._group)
-        self._runners[udn] = runner
         try:
             await runner.recover(nb.nb_cfg)
-        except Fenced:
-            self._runners.pop(udn, None)
-            return
+        except BaseException:
+            runner.stop()
+            raise
         self._keep(udn, runner)
         await self._outside.journal.write(
             "resumed", f"resumed in phase {record.phase.value}", udn=udn, migration=record.id
@@ -270,6 +276,8 @@ class Moves:
         resumes."""
         tasks = list(self._tasks.values())
         self._tasks.clear()
+        for runner in self._runners.values():
+            runner.stop()  # A task that never began has no end of its own.
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -125,12 +125,13 @@ class Runner:
                     raise item
                 await self._handle(item)
         finally:
-            self._stop()
+            self.stop()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Withdraw all orders and let go. Harmless when repeated."""
         for task in (*self._orders, *self._lasting):
             task.cancel()
-        for reply in self._waiting:
+        for reply in tuple(self._waiting):
             if not reply.done():
                 reply.set_exception(
                     Fenced("the migration is not in this controller's hands any more; ask again")

@@ -33,7 +33,7 @@ from ovnmig.core.views import (
 )
 from ovnmig.engine.protocols import AgentRefused, AgentUnreachable, DatabaseUnavailable, JournalEvent
 
-IDLE_ROUNDS = 60
+IDLE_ROUNDS = 25
 
 
 class ManualClock:
@@ -126,8 +126,9 @@ class Udn:
 
 
 class FakeNorthbound:
-    """Applies changes on rows with the epoch check of the real one. ``fail_next`` lists what the next applies
-    raise (after writing, where ``lost_answer`` says so); several controllers may share one, the lock goes to
+    """Applies changes on rows with the epoch check of the real one. ``orders``: where to write down the order
+    of things (tests may share one list with the agents). ``fail_next`` lists what the next applies raise
+    (after writing, where ``lost_answer`` says so); several controllers may share one, the lock goes to
     ``leader``."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -139,6 +140,7 @@ class FakeNorthbound:
         self.lost_answer = False
         self.down = ""
         self.log: list[tuple[str, Change]] = []
+        self.orders: list[str] = []
         self.on_apply: Callable[[Change], None] | None = None
         self.news = Changing(clock)
         self.leader: object | None = None
@@ -213,6 +215,7 @@ class FakeNorthbound:
         if change.bump_nb_cfg:
             self.nb_cfg += 1
         self.log.append((_kind(change), change))
+        self.orders.append(f"NB: {_kind(change)}")
         return Committed(udn.epoch, self.nb_cfg, True)
 
     def _new_uuid(self) -> str:

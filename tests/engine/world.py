@@ -60,6 +60,7 @@ class World:
         self.history = MemoryHistory()
         self.ids = itertools.count(1)
         self.claims = True
+        self.dead: set[str] = set()
         self.options = EngineOptions()
         for number, name in enumerate(CHASSIS):
             self.sb.chassis[name] = ChassisView(
@@ -80,7 +81,7 @@ class World:
             return
         named = gateway_names(change.udn)
         members = self.nb.members(change.udn)
-        alive = {name: priority for name, priority in members.items() if not self.agents.nodes[name].down}
+        alive = {name: priority for name, priority in members.items() if name not in self.dead}
         for name in members:
             for kind in ("snat", "dnat"):
                 self.agents.nodes[name].zones[f"{kind}:{named.router}"] = 7
