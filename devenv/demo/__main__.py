@@ -39,7 +39,7 @@ def play(stage: Stage, run: Run, folder: Path) -> dict[str, Any]:
     stage.wait_reachable()
     traffic = Traffic(folder)
     moves: list[Move] = []
-    legs: list[list[str]] = []
+    migrations: list[list[dict[str, Any]]] = []
     try:
         traffic.start()
         say(f"sessions are open; {BASELINE_S:.0f} s of baseline")
@@ -47,13 +47,12 @@ def play(stage: Stage, run: Run, folder: Path) -> dict[str, Any]:
         for letter in run.legs:
             move, paths = leg(stage, run, letter, say)
             moves.append(move)
-            legs.append(paths)
             time.sleep(AFTER_MOVE_S)
+            migrations.append([completed(path) for path in paths])
         records = traffic.finish()
     except BaseException:
         traffic.abandon()
         raise
-    migrations = [[rest.call("GET", path) for path in paths] for paths in legs]
     wire = wire_counts(records, *traffic.packets(), SUBNETS)
     told = [describe(r, expectation(run, r.session, r.translated), moves) for r in records]
     if by_hand:
@@ -75,6 +74,11 @@ def play(stage: Stage, run: Run, folder: Path) -> dict[str, Any]:
     }
     print("\n" + report.table(entry) + "\n", flush=True)
     return entry
+
+
+def completed(path: str) -> Any:
+    """The migration's last word. Raises RestError if it is not completed by now."""
+    return rest.wait("the end of the overlap", path, lambda m: m["phase"] == "completed", 30)
 
 
 def versions(stage: Stage) -> dict[str, str]:

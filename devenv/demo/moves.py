@@ -46,6 +46,7 @@ def migrate(stage: Stage, run: Run, name: str, target: str, say: Say) -> str:
 
         return check
 
+    vm.plug(stage.plan, name, target)
     rest.wait(
         f"{name} ready", path, reached(("ready", "switching", "converging", "completed")), READY_TIMEOUT_S
     )
