@@ -138,6 +138,7 @@ class FakeNorthbound:
         self.nb_cfg = 4
         self.fail_next: list[Exception | None] = []
         self.lost_answer = False
+        self.race_next = 0
         self.down = ""
         self.log: list[tuple[str, Change]] = []
         self.orders: list[str] = []
@@ -179,6 +180,9 @@ class FakeNorthbound:
         if self.down:
             raise DatabaseUnavailable(self.down)
         udn = self.udns.get(change.udn)
+        if self.race_next and udn is not None:
+            self.race_next -= 1
+            udn.epoch += 1
         if (udn.epoch if udn else None) != change.expected_epoch:
             raise EpochConflict(f"UDN {change.udn!r} is at {udn.epoch if udn else None}")
         committed = self._write(udn, change)
