@@ -10,25 +10,37 @@ power_off() {
     python3 -c 'import ctypes, os; os.sync(); ctypes.CDLL(None).reboot(0x4321fedc)'
 }
 
+give_up() {
+    say "$*"
+    power_off
+}
+
+# Mounts a folder of the host. The new mount interface wants the option's name, the old one (bookworm's mount)
+# the bare path.
+from_host() { # NAME TARGET
+    mount -t hostfs -o "hostfs=$HOST_BASE/$1" hostfs "$2" 2>/dev/null ||
+        mount -t hostfs -o "$HOST_BASE/$1" hostfs "$2" || give_up "cannot mount $1"
+}
+
+mount_overlay() { # LOWER NAME TARGET
+    mkdir -p "/mnt/state/$2/upper" "/mnt/state/$2/work"
+    mount -t overlay -o "lowerdir=$1,upperdir=/mnt/state/$2/upper,workdir=/mnt/state/$2/work" "$2" "$3" ||
+        give_up "cannot make $3 writable"
+}
+
 if [ "$1" != second-stage ]; then
-    mount -t tmpfs -o mode=755 overlay-state /mnt || { say "no tmpfs"; power_off; }
-    mkdir /mnt/upper /mnt/work /mnt/root
-    mount -t overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work root /mnt/root || { say "no overlay"; power_off; }
-    for folder in src out venv; do
-        case $folder in
-            venv) target=/mnt/root/opt/ovnmig ;;
-            *) target=/mnt/root/$folder ;;
-        esac
-        mkdir -p "$target"
-        # The new mount interface wants the option's name, the old one (bookworm's mount) the bare path.
-        mount -t hostfs -o "hostfs=$HOST_BASE/$folder" hostfs "$target" 2>/dev/null ||
-            mount -t hostfs -o "$HOST_BASE/$folder" hostfs "$target" ||
-            { say "cannot mount $folder"; power_off; }
-    done
+    mount -t tmpfs -o mode=755 overlay-state /mnt || give_up "no tmpfs"
+    mkdir /mnt/root
+    mount_overlay / root /mnt/root
+    # The repository gets a tmpfs over it too, where Python keeps what it compiles.
+    mkdir -p /mnt/repo /mnt/root/src /mnt/root/out /mnt/root/opt/ovnmig
+    from_host repo /mnt/repo
+    from_host out /mnt/root/out
+    from_host venv /mnt/root/opt/ovnmig
+    mount_overlay /mnt/repo src /mnt/root/src
     mkdir -p /mnt/root/old
     cd /mnt/root && pivot_root . old && exec chroot . /bin/sh /src/devenv/guest/init.sh second-stage
-    say "cannot change to the writable root"
-    power_off
+    give_up "cannot change to the writable root"
 fi
 
 mount -t proc proc /proc
@@ -52,7 +64,7 @@ sysctl -q -w net.ipv4.ip_unprivileged_port_start=0 2>/dev/null
 ulimit -n 65536
 ulimit -c 0
 
-export HOME=/root LANG=C.UTF-8 TERM=dumb PYTHONPATH=/src PYTHONPYCACHEPREFIX=/tmp/pycache PYTHONUNBUFFERED=1
+export HOME=/root LANG=C.UTF-8 TERM=dumb PYTHONPATH=/src PYTHONUNBUFFERED=1
 unset HOST_BASE
 export PATH=/opt/ovnmig/bin:$PATH
 say "ready for commands after $(cut -d' ' -f1 /proc/uptime) s"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from devenv.host import wire
-from devenv.host.errors import ChannelError
+from devenv.host.errors import EXIT_CRASHED, EXIT_NOT_RUNNING, ChannelError
 from devenv.host.paths import run_dir
 
 CONNECT_TIMEOUT_S = 5.0
@@ -165,11 +165,13 @@ class Channel:
         try:
             sock = connect_unix(self._socket_path, timeout_s)
         except OSError as error:
-            raise ChannelError("the sandbox does not run", hint="start it with: devenv/sandbox up") from error
+            hint = "start it with: devenv/sandbox up"
+            raise ChannelError("the sandbox does not run", hint=hint, code=EXIT_NOT_RUNNING) from error
         try:
             yield sock
         except OSError as error:
-            raise ChannelError(f"the sandbox does not answer: {error}") from error
+            what = f"the sandbox does not answer: {error}"
+            raise ChannelError(what, code=EXIT_CRASHED) from error
         finally:
             sock.close()
 

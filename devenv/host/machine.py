@@ -72,6 +72,7 @@ def start(options: Options, images: Images, chosen: str) -> State:
     folder = run_dir(options.name)
     folder.mkdir(parents=True)
     OUT.mkdir(exist_ok=True)
+    versions = rootfs.versions(images.rootfs)
     try:
         with listen_rest(options.port) as rest, listen_channel(folder) as channel:
             settings = Settings(
@@ -86,7 +87,6 @@ def start(options: Options, images: Images, chosen: str) -> State:
             )
             process = spawn(settings, channel, rest)
         begun = state.process_start(process.pid)
-        versions = rootfs.versions(images.rootfs)
         current = State(
             name=options.name,
             backend=chosen,
@@ -157,15 +157,21 @@ def stop(name: str) -> bool:
     if not folder.exists():
         return False
     current = state.load(name)
-    if current and current.alive():
-        with contextlib.suppress(SandboxError):
-            Channel.of(name).power_off()
+    if current and current.alive() and not (powered_off(name) and ended(current, POWER_OFF_TIMEOUT_S)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(current.pid, signal.SIGKILL)
         if not ended(current, POWER_OFF_TIMEOUT_S):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(current.pid, signal.SIGKILL)
-            if not ended(current, POWER_OFF_TIMEOUT_S):
-                raise SandboxError(f"process {current.pid} of the sandbox does not end")
+            raise SandboxError(f"process {current.pid} of the sandbox does not end")
     shutil.rmtree(folder)
+    return True
+
+
+def powered_off(name: str) -> bool:
+    """Asks the guest to power off; returns False when it does not take commands (any more)."""
+    try:
+        Channel.of(name).power_off()
+    except ChannelError:
+        return False
     return True
 
 

@@ -120,7 +120,7 @@ def lay_stage(
         size = f"size={memory_mb + SCRATCH_MARGIN_MB}M"
         call("mount", "-t", "tmpfs", "-o", size, "memory", str(stage.scratch))
         (stage.scratch / "uml").mkdir()
-        folders = {"venv": stage.base / "venv", "src": stage.base / "src", "out": stage.base / "out"}
+        folders = {"venv": stage.base / "venv", "repo": stage.base / "repo", "out": stage.base / "out"}
         bind(source, stage.rootfs / "src", read_only=True)
         bring_up_link()
     else:
@@ -128,10 +128,10 @@ def lay_stage(
         (stage.root / "opt/ovnmig").mkdir(parents=True, exist_ok=True)
         folders = {
             "venv": stage.root / "opt/ovnmig",
-            "src": stage.root / "src",
+            "repo": stage.root / "src",
             "out": stage.root / "out",
         }
     bind(venv, folders["venv"], read_only=True)
-    bind(source, folders["src"], read_only=True)
+    bind(source, folders["repo"], read_only=True)
     bind(out, folders["out"], read_only=False)
     return stage
