@@ -1,4 +1,4 @@
-"""What the machine orders. Every effect but Answer and Warn is answered by exactly one event, named in its
+"""What the machine orders. Every effect but Answer is answered by exactly one event, named in its
 docstring.
 
 All of them are idempotent. ``after_s`` delays the order: a retry is the same order given again, later.
@@ -100,13 +100,6 @@ class Answer:
     unavailable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Warn:
-    """Something a person should read in the journal."""
-
-    message: str
-
-
 Effect = (
     Commit
     | ObserveTarget
@@ -118,5 +111,4 @@ Effect = (
     | EndTransfers
     | WatchArrival
     | Answer
-    | Warn
 )

@@ -36,8 +36,9 @@ def target_problem(record: MigrationRecord, router: str, nb_cfg: int, readiness:
     missing = [zone.key for zone in router_zones(router, "") if zone.key not in readiness.zones]
     if missing:
         return f"conntrack zones on {record.target}: {', '.join(missing)}"
-    if record.source and (problem := bfd_problem(readiness, record.source)):
-        return f"{problem} on {record.target}"
+    if record.source and bfd_problem(readiness, record.source):
+        state = readiness.bfd.get(record.source, "off")
+        return f"BFD between {record.target} and {record.source} (it is {state})"
     if readiness.uplink:
         return f"the uplink of {record.target}: {readiness.uplink}"
     return ""

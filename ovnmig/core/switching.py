@@ -13,7 +13,6 @@ from ovnmig.core.effects import (
     Finish,
     ObserveOwner,
     Overlap,
-    Warn,
 )
 from ovnmig.core.events import (
     Armed,
@@ -142,7 +141,7 @@ def converge_unclaimed(run: Run, _event: DeadlinePassed, _now: float) -> Outcome
         )
     else:
         record = warned(record, f"the VM was not seen on {record.target} in time")
-    return Outcome(waiting(record, "the end of the overlap"), (Overlap(), Warn(record.warnings[-1])))
+    return Outcome(waiting(record, "the end of the overlap"), (Overlap(),))
 
 
 def overlap_on(run: Run, event: OverlapObserved, _now: float) -> Outcome:
@@ -150,8 +149,7 @@ def overlap_on(run: Run, event: OverlapObserved, _now: float) -> Outcome:
     record = replace(run.record, owner=event.owner or run.record.owner)
     if event.statuses.get(Leg.GATEWAY) is not None:
         record = replace(record, counts=legs.counts_of(event.statuses))
-    warns = (Warn(event.problem),) if event.problem and event.problem not in record.warnings else ()
-    return Outcome(warned(record, event.problem), (*warns, Overlap(after_s=WATCH_S)))
+    return Outcome(warned(record, event.problem), (Overlap(after_s=WATCH_S),))
 
 
 def end_overlap(run: Run, _event: Event, _now: float) -> Outcome:
@@ -193,7 +191,7 @@ def late(run: Run, _event: DeadlinePassed, _now: float) -> Outcome:
     """The phase lasted too long: the gateway stays where it is."""
     words = f"{run.record.phase.value} took too long"
     if run.record.waits_for:
-        words += f", waiting for {run.record.waits_for}"
+        words += f"; it waited for {run.record.waits_for}"
     return Outcome(because(run.record, words), (EndTransfers(),))
 
 

@@ -68,7 +68,7 @@ S = State
 
 
 def _preparing() -> Iterator[Row]:
-    yield _row(S.REQUESTED, Committed, S.PREPARING, "the target is in the HA set", do.begin_preparing)
+    yield _row(S.REQUESTED, Committed, S.PREPARING, "the prepare transaction is written", do.begin_preparing)
     yield _row(S.REQUESTED, CommitFailed, S.FAILED, "the request could not be recorded", do.dropped)
 
     yield _row(

@@ -75,13 +75,6 @@ class Moves:
                     runner.stop()
                     raise
                 self._keep(request.udn, runner)
-                await self._outside.journal.write(
-                    "requested",
-                    f"move to {record.target} requested",
-                    udn=record.udn,
-                    migration=record.id,
-                    details={"port": record.port or "", "source": record.source, "target": record.target},
-                )
                 return accepted
         raise Conflict(f"UDN {request.udn!r} is being changed by somebody else; ask again")
 

@@ -200,7 +200,9 @@ class Performer:
     async def _end(self, job: Job) -> TransfersEnded:
         problems: list[str] = []
         record = job.record
-        wanted = [*legs.forward_legs(record), *([Leg.BACK] if legs.has_way_back(record) else [])]
+        wanted = list(legs.forward_legs(record))
+        if record.switched_at is not None and legs.has_way_back(record):
+            wanted.append(Leg.BACK)
 
         async def end(leg: Leg) -> None:
             try:

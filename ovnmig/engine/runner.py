@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ovnmig.core import changes, judge
 from ovnmig.core.advance import advance, resume, start
 from ovnmig.core.deadlines import deadline
-from ovnmig.core.effects import Answer, Commit, Effect, Warn, WatchArrival
+from ovnmig.core.effects import Answer, Commit, Effect, WatchArrival
 from ovnmig.core.events import CommitFailed, Committed, DeadlinePassed, Event, Recovered, VmArrived
 from ovnmig.core.invariants import step_problems
 from ovnmig.core.migration import MigrationRecord
@@ -159,8 +159,7 @@ class Runner:
         after = step.run.record
         if after.phase is not before.record.phase:
             self._outside.counters.migration_changed(after)
-            details = {"from": before.record.phase.value, "to": after.phase.value, "reason": after.reason}
-            await self._write("phase", f"{after.phase.value}: {step.says}", details)
+            await self._write("phase", f"{after.phase.value}: {step.says}", _details(before.record, after))
         for words in after.warnings[len(before.record.warnings) :]:
             await self._write("warning", words)
 
@@ -172,8 +171,6 @@ class Runner:
                 case Answer():
                     if reply is not None and not reply.done():
                         reply.set_result(effect)
-                case Warn():
-                    await self._write("warning", effect.message)
                 case WatchArrival():
                     if not self._watching:
                         self._watching = True
@@ -256,3 +253,24 @@ class Runner:
     async def _write(self, kind: str, message: str, details: Mapping[str, object] | None = None) -> None:
         record = self._run.record
         await self._outside.journal.write(kind, message, udn=record.udn, migration=record.id, details=details)
+
+
+def _details(before: MigrationRecord, after: MigrationRecord) -> Mapping[str, object]:
+    counts = after.counts
+    return {
+        "from": before.phase.value,
+        "to": after.phase.value,
+        "source": after.source,
+        "target": after.target,
+        "port": after.port or "",
+        "reason": after.reason,
+        "seconds": round(after.phase_since - before.phase_since, 6),
+        "entries": {
+            "read": counts.read,
+            "created": counts.created,
+            "identical": counts.identical,
+            "replaced": counts.replaced,
+            "lost": counts.lost,
+            "refused": dict(counts.refused),
+        },
+    }

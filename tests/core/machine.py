@@ -20,7 +20,6 @@ from ovnmig.core.effects import (
     ObserveOwner,
     ObserveTarget,
     Overlap,
-    Warn,
     WatchArrival,
 )
 from ovnmig.core.events import (
@@ -216,7 +215,7 @@ class Driver:
                 self.answers.append(effect)
             elif isinstance(effect, WatchArrival):
                 self.watching = True
-            elif not isinstance(effect, Warn):
+            else:
                 self.pending.append((self.now + effect.after_s, effect))
 
     def kind(self, effect: Effect) -> Event:

@@ -87,7 +87,8 @@ def test_two_crashes_in_a_row_at_every_written_record_complete(kind: str) -> Non
 def test_a_record_without_a_configuration_number_takes_the_present_one() -> None:
     driver = Driver(nb_cfg=42)
     driver.crash_and_resume(a_record(phase=Phase.PREPARING, nb_cfg=0))
-    assert driver.run is not None and driver.run.record.nb_cfg == 42
+    assert driver.run is not None
+    assert driver.run.record.nb_cfg == 42
 
 
 def test_a_controller_away_for_long_gives_a_phase_its_whole_time_again() -> None:
@@ -102,4 +103,5 @@ def test_a_controller_away_for_longer_than_the_overlap_closes_at_once() -> None:
     driver.crash_and_resume(replace(record, overlap_s=60.0))
     done = driver.finish()
     assert done.phase is Phase.COMPLETED
-    assert done.ended_at is not None and done.ended_at < 100010.0
+    assert done.ended_at is not None
+    assert done.ended_at < 100010.0
