@@ -55,7 +55,7 @@ class OvnNorthbound:
 
     async def apply(self, change: Change) -> Committed:
         """Make the change in one transaction. Raises EpochConflict, Refused, DatabaseUnavailable."""
-        first_epoch = int(self._now())
+        first_epoch = int(self._now() * 1000)
         try:
             done: Committed = await self._client.execute(
                 lambda backend: ApplyChange(backend, self._owner, change, first_epoch)

@@ -143,13 +143,18 @@ def record_row(row: Row, owner: str) -> RecordRow | None:
     if not is_ours(row, owner) or row.external_ids[ROLE_MARK] != RECORD_ROLE:
         return None
     marks = row.external_ids
-    epoch = marks.get(EPOCH_MARK, "")
     return RecordRow(
         uuid=str(row.uuid),
         udn=marks.get(UDN_MARK, ""),
-        epoch=int(epoch) if epoch.isascii() and epoch.isdigit() else 0,
+        epoch=epoch_of(row),
         document=marks.get(DOCUMENT_MARK, ""),
     )
+
+
+def epoch_of(record: Row) -> int:
+    """The epoch in a record row; 0 when it was damaged by hand, so that it can still be read and replaced."""
+    text = record.external_ids.get(EPOCH_MARK, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _switch(live: LiveIdl, row: Row) -> SwitchView:

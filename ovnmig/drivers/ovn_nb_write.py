@@ -91,7 +91,7 @@ class ApplyChange(Command):
 
     def _check_epoch(self, record: IdlRow | None) -> None:
         expected = self._change.expected_epoch
-        found = None if record is None else int(record.external_ids.get(EPOCH_MARK, "0"))
+        found = None if record is None else read.epoch_of(record)
         if found != expected:
             is_now = "gone" if found is None else f"at epoch {found}"
             believed = "not to exist" if expected is None else f"at epoch {expected}"
@@ -111,8 +111,10 @@ class ApplyChange(Command):
         )
 
     def _same_document(self, record: IdlRow | None) -> bool:
-        stored = None if record is None else record.external_ids.get(DOCUMENT_MARK)
-        return stored == self._change.document
+        wanted = self._change.document
+        if record is None or wanted is None:
+            return record is None and wanted is None
+        return bool(record.external_ids.get(DOCUMENT_MARK) == wanted)
 
     def _resolve_edit(self, edit: PortEdit) -> tuple[IdlRow, dict[str, str | None]] | None:
         """The port and the keys that really change; ``None`` when there is nothing to do."""

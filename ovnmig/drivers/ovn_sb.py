@@ -46,7 +46,7 @@ class OvnSouthbound:
             seen = self._client.changes.count
             began = anyio.current_time()
             try:
-                picture = await self.view()
+                picture = await self._client.read(lambda live: live.picture(read.view), grace_s=0)
             except DatabaseUnavailable:
                 picture = None
             if picture is not None and predicate(picture):

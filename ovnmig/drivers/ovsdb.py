@@ -154,10 +154,10 @@ class OvsdbClient:
         """Stop following the database."""
         await to_thread.run_sync(self._close)
 
-    async def read(self, fn: Callable[[LiveIdl], _T]) -> _T:
+    async def read(self, fn: Callable[[LiveIdl], _T], grace_s: float = RECONNECT_GRACE_S) -> _T:
         """``fn`` on the copy, at one instant. Raises DatabaseUnavailable when the copy is not in step with
         the server."""
-        deadline = anyio.current_time() + RECONNECT_GRACE_S
+        deadline = anyio.current_time() + grace_s
         while True:
             seen = self.changes.count
             try:

@@ -1,4 +1,5 @@
-"""OVN's own daemons on test databases: northd, and chassis with the userspace dummy datapath (no packets, real claims)."""
+"""OVN's own daemons on test databases: northd, and chassis with the userspace dummy datapath (no packets,
+real claims)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ OVS_SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 
 
 def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 15.0) -> None:
-    """Return when ``condition`` holds. Raises RuntimeError, naming ``what``, when it does not come to hold."""
+    """Return when ``condition`` holds. Raises RuntimeError, naming ``what``, when it does not come to
+    hold."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -81,7 +83,10 @@ class Chassis(Processes):
             "--no-wait",
             *("set", "open_vswitch", ".", f"external_ids:system-id={name}", f"external_ids:hostname={name}"),
             *(f"external_ids:ovn-remote={sb_remote}", "external_ids:ovn-encap-type=geneve"),
-            *(f"external_ids:ovn-encap-ip=127.0.0.{number}", f'external_ids:ovn-bridge-mappings="{mappings}"'),
+            *(
+                f"external_ids:ovn-encap-ip=127.0.0.{number}",
+                f'external_ids:ovn-bridge-mappings="{mappings}"',
+            ),
             *(word for bridge in ("br-int", *bridges) for word in ("--", "add-br", bridge)),
         )
         self.spawn("ovs-vswitchd", "--enable-dummy=override", "--disable-system", "--no-chdir", database)
@@ -116,7 +121,11 @@ class Cluster:
         self.sb: DatabaseServer = southbound()
         self._central = Processes("central")
         self._central.spawn(
-            "ovn-northd", f"--ovnnb-db={self.nb.remote}", f"--ovnsb-db={self.sb.remote}", "--no-chdir"
+            "ovn-northd",
+            f"--ovnnb-db={self.nb.remote}",
+            f"--ovnsb-db={self.sb.remote}",
+            "--no-chdir",
+            "--unixctl=northd.ctl",
         )
         self.chassis = {
             name: Chassis(name, number, self.sb.remote, mappings)
@@ -127,6 +136,12 @@ class Cluster:
     def nbctl(self, *arguments: str) -> str:
         """Run ovn-nbctl, as an operator or another CMS would."""
         return self._central.run("ovn-nbctl", f"--db={self.nb.remote}", "--timeout=15", *arguments)
+
+    def northd_recomputes(self) -> str:
+        """northd's counters of full recomputes, node by node."""
+        control = f"--target={self._central.folder}/northd.ctl"
+        text = self._central.run("ovn-appctl", control, "inc-engine/show-stats")
+        return "\n".join(line for line in text.splitlines() if "recompute" in line)
 
     def end(self) -> None:
         """Leave nothing behind."""

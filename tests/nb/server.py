@@ -147,8 +147,7 @@ def northbound(without: dict[str, list[str]] | None = None, options: tuple[str, 
     )
 
 
-def southbound() -> DatabaseServer:
+def southbound(without: dict[str, list[str]] | None = None) -> DatabaseServer:
     """An initialised Southbound database without chassis."""
-    return DatabaseServer(
-        "OVN_Southbound", "ovn-sb.ovsschema", initial=[{"op": "insert", "table": "SB_Global", "row": {}}]
-    )
+    initial = [{"op": "insert", "table": "SB_Global", "row": {}}]
+    return DatabaseServer("OVN_Southbound", "ovn-sb.ovsschema", initial=initial, without=without)
