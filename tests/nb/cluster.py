@@ -137,11 +137,14 @@ class Cluster:
         """Run ovn-nbctl, as an operator or another CMS would."""
         return self._central.run("ovn-nbctl", f"--db={self.nb.remote}", "--timeout=15", *arguments)
 
-    def northd_recomputes(self) -> str:
-        """northd's counters of full recomputes, node by node."""
+    def northd_recomputes(self) -> int:
+        """How often northd has computed everything anew (its database input nodes count each wake-up, so not
+        they)."""
         control = f"--target={self._central.folder}/northd.ctl"
         text = self._central.run("ovn-appctl", control, "inc-engine/show-stats")
-        return "\n".join(line for line in text.splitlines() if "recompute" in line)
+        _, _, after = text.partition("Node: northd\n")
+        line = next(line for line in after.splitlines() if "recompute" in line)
+        return int(line.split()[-1])
 
     def end(self) -> None:
         """Leave nothing behind."""

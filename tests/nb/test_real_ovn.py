@@ -45,7 +45,7 @@ async def resolved(nb: OvnNorthbound, sb: OvnSouthbound, name: str) -> UdnSpec:
 
 
 async def settled(cluster: Cluster) -> None:
-    """Return when northd has had nothing to do for a while: chassis report ports and numbers after the sync."""
+    """Return when northd has had nothing to do for a while: chassis report ports after the sync."""
     with anyio.fail_after(20):
         for _ in range(40):
             runs = cluster.northd_recomputes()
@@ -134,5 +134,8 @@ async def test_writing_the_record_alone_gives_northd_nothing_to_do(cluster: Clus
     await anyio.sleep(0.3)
     assert cluster.sb.contents() == before
     assert cluster.northd_recomputes() == runs
+    cluster.nbctl("set", "logical_router", topology.gateway_names(spec).router, "external_ids:theirs=1")
+    await anyio.sleep(0.3)
+    assert cluster.northd_recomputes() > runs, "the counter counts"
     await nb.close()
     await sb.close()
