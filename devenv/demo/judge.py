@@ -30,6 +30,8 @@ class Record:
     to_vm: list[float]
     to_server: list[float]
     opened: float
+    settled: float
+    """When all sessions of the run were open: the baseline begins."""
     planned_end: float
     ended: bool
     checksum_right: bool | None = None
@@ -56,13 +58,12 @@ def survived(record: Record, moves: Sequence[Move]) -> str:
     """Empty when the session survived every move, else the reason in words."""
     if record.error and record.session.kind != "udp":
         return record.error
-    for number, move in enumerate(moves, 1):
+    ends = [*(m.began for m in moves[1:]), record.planned_end]
+    for number, (move, until) in enumerate(zip(moves, ends, strict=False), 1):
         for name, times in record.directions().items():
             if not any(move.ended < t <= move.ended + RESUME_S for t in times):
                 return f"no data {name} within {RESUME_S:.0f} s of move {number}"
-            if record.session.kind == "udp" and (
-                hole := silent_second(times, move.ended + 1, record.planned_end)
-            ):
+            if record.session.kind == "udp" and (hole := silent_second(times, move.ended + 1, until)):
                 return (
                     f"no datagram {name} in a second that began {hole - move.ended:.0f} s after move {number}"
                 )
@@ -102,7 +103,7 @@ def stall_ms(record: Record, moves: Sequence[Move]) -> float:
     worst = 0.0
     first = min((m.began for m in moves), default=record.planned_end)
     for times in record.directions().values():
-        usual = percentile((length for _, length in gaps(times, record.opened, first)), 0.99)
+        usual = percentile((length for _, length in gaps(times, record.settled, first)), 0.99)
         for move in moves:
             until = min(move.ended + AROUND_S, record.planned_end)
             longest = max(

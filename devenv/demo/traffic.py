@@ -73,14 +73,13 @@ class Traffic:
         folder.mkdir(parents=True)
         self.captures: list[Capture] = []
         self.programs: dict[str, Program] = {}
-        self.opened = 0.0
+        self.settled = 0.0
 
     def start(self) -> None:
         """Captures, server, then the VMs one after the other, so that it is known who took a port first."""
         servers = tuple(SERVERS.values())
         self.captures = [Capture(self.folder / "provider.pcap", PROVIDER_BRIDGE, "", servers)]
         self.captures += [Capture(self.folder / f"{n}.pcap", BRIDGE, n, servers) for n in VMS]
-        self.opened = time.time()
         python = [sys.executable, "-m"]
         argv = [*python, "devenv.demo.server", str(self.folder / "server.json")]
         self._start("server", shell.in_namespace(outside.NAME, argv))
@@ -90,6 +89,7 @@ class Traffic:
             order.write_text(json.dumps({"servers": SERVERS, "sessions": to_json(mine)}))
             argv = [*python, "devenv.demo.client", str(order), str(self.folder / f"{name}.json")]
             self._start(name, vm.command(name, argv))
+        self.settled = time.time()
 
     def _start(self, name: str, argv: Sequence[str]) -> None:
         program = Program(argv, self.folder / f"{name}.json", self.folder / f"{name}.log")
@@ -106,7 +106,7 @@ class Traffic:
             capture.stop()
         noted = {name: self.programs[name].results() for name in VMS}
         server = self.programs["server"].results()
-        return [record_of(s, noted[s.vm][s.name], server, planned_end) for s in sessions()]
+        return [record_of(s, noted[s.vm][s.name], server, (self.settled, planned_end)) for s in sessions()]
 
     def packets(self) -> tuple[list[Packet], list[Packet]]:
         """What the captures on the VMs' side, and on the provider network, saw."""
@@ -121,8 +121,11 @@ class Traffic:
             capture.stop()
 
 
-def record_of(session: Session, note: dict[str, Any], server: dict[str, Any], planned_end: float) -> Record:
-    """Join what the VM and the server noted of one session."""
+def record_of(
+    session: Session, note: dict[str, Any], server: dict[str, Any], span: tuple[float, float]
+) -> Record:
+    """Join what the VM and the server noted of one session; ``span`` is from all open to the planned end."""
+    settled, planned_end = span
     if session.kind == "udp":
         there = server["datagrams"].get(session.name, {"received": [], "peers": []})
         peers = there["peers"]
@@ -136,6 +139,7 @@ def record_of(session: Session, note: dict[str, Any], server: dict[str, Any], pl
         to_vm=arrivals,
         to_server=sorted(there["received"]),
         opened=arrivals[0] if arrivals else planned_end,
+        settled=settled,
         planned_end=planned_end,
         ended=bool(note["ended"]),
         checksum_right=note.get("checksum_right"),

@@ -18,6 +18,7 @@ def record(kind: str = "request", **changes: object) -> Record:
         to_vm=every(0.1, 10.0, 40.0),
         to_server=every(0.1, 10.0, 40.0),
         opened=10.0,
+        settled=10.0,
         planned_end=40.0,
         ended=True,
         vm_address="10.0.0.5",
@@ -59,6 +60,11 @@ def test_udp_needs_a_reply_in_each_second_from_the_second_after_the_move() -> No
     assert "no datagram" in survived(record("udp", to_vm=times), [MOVE])
     in_first_second = [t for t in every(0.02, 10, 40) if not 21.0 <= t < 21.9]
     assert survived(record("udp", to_vm=in_first_second), [MOVE]) == ""
+
+
+def test_a_gap_while_the_next_move_is_made_is_not_held_against_the_one_before() -> None:
+    times = [t for t in every(0.02, 10, 40) if not 30.0 <= t < 31.9]
+    assert survived(record("udp", to_vm=times), [MOVE, Move(29.5, 32.0)]) == ""
 
 
 def test_stall_is_the_longest_gap_around_the_move_less_the_usual_one() -> None:
