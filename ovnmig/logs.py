@@ -1,4 +1,5 @@
-"""Logging: structlog for our words, the same form for what libraries log. JSON where nobody watches a terminal."""
+"""Logging: structlog for our words, the same form for what libraries log. JSON where nobody watches a
+terminal."""
 
 from __future__ import annotations
 

@@ -8,7 +8,9 @@ from ovnmig.cli.output import cell, clock, pairs, print_json, print_json_line, s
 
 
 def test_values_are_shown_as_people_read_them() -> None:
-    assert [cell(v) for v in (None, "", [], {}, 0)] == ["-", "-", "-", "-", "0"]
+    nothing: list[object] = [None, "", [], {}]
+    assert [cell(v) for v in nothing] == ["-"] * 4
+    assert cell(0) == "0"
     assert [cell(v) for v in (True, False, ["a", "b"], {"k": 1})] == ["yes", "no", "a, b", "k=1"]
 
 
