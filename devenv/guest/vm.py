@@ -238,7 +238,7 @@ def delete(name: str) -> None:
             # A crashed chassis cannot unplug; the port goes at its restart.
             with suppress(CommandError):
                 unplug(name, chassis)
-            # Taken away here, because the kernel ends a namespace, and the cables into it, some time later: the
+            # Taken away here: the kernel ends a namespace, and the cables into it, some time later, and the
             # next VM of that name would meet them. One that is gone already is fine.
             with suppress(CommandError):
                 links.ip_batch([f"link del {vm.tap}"], namespace=chassis)
