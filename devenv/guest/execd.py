@@ -25,13 +25,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from devenv.guest.execproc import Program
 from devenv.host import wire
 
 NETNS_DIR = Path("/run/netns")
 NODES_DIR = Path("/run/ovnmig/nodes")
 CLONE_NEWNET = 0x40000000
 ROOT_NODE = "guest"
-KILL_GRACE_S = 2.0
 PIPE_GRACE_S = 0.5
 BAD_REQUEST_CODE = 125
 NOT_FOUND_CODE = 127
@@ -61,7 +61,7 @@ def namespace_of(node: str | None) -> Path | None:
     if node is None or node == ROOT_NODE:
         return None
     path = NETNS_DIR / node
-    if "/" in node or not path.exists():
+    if "/" in node or node in (".", "..") or not path.exists():
         names = sorted(entry.name for entry in NETNS_DIR.iterdir()) if NETNS_DIR.is_dir() else []
         known = ", ".join([ROOT_NODE, *names])
         raise RequestError(f"no node or namespace is named '{node}'; there are: {known}")
@@ -88,20 +88,6 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     return kind, await reader.readexactly(length)
 
 
-def signal_group(process: asyncio.subprocess.Process, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
-
-
-async def end_process(process: asyncio.subprocess.Process) -> None:
-    """Ends the process and its group: politely first."""
-    signal_group(process, signal.SIGTERM)
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), KILL_GRACE_S)
-    signal_group(process, signal.SIGKILL)
-    await process.wait()
-
-
 async def pump_output(
     source: asyncio.StreamReader, kind: bytes, writer: asyncio.StreamWriter, lock: asyncio.Lock
 ) -> None:
@@ -112,24 +98,24 @@ async def pump_output(
                 await writer.drain()
 
 
-async def pump_input(reader: asyncio.StreamReader, process: asyncio.subprocess.Process) -> None:
-    """Feeds STDIN frames to the process; returns when the caller has gone away."""
+async def pump_input(reader: asyncio.StreamReader, program: Program) -> None:
+    """Feeds STDIN frames to the program; returns when the caller has gone away."""
     while True:
         try:
             kind, payload = await read_frame(reader)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
-        if kind != wire.STDIN or process.stdin is None:
+        if kind != wire.STDIN or program.stdin is None:
             continue
-        with contextlib.suppress(ConnectionError, BrokenPipeError):
+        with contextlib.suppress(ConnectionError):
             if payload:
-                process.stdin.write(payload)
-                await process.stdin.drain()
+                program.stdin.write(payload)
+                await program.stdin.drain()
             else:
-                process.stdin.close()
+                program.stdin.close()
 
 
-async def start(request: dict[str, Any]) -> asyncio.subprocess.Process:
+async def start(request: dict[str, Any]) -> Program:
     """Starts the program of a run request; raises RequestError when that cannot be."""
     node: str | None = request.get("node")
     argv: list[str] = list(request.get("argv") or [])
@@ -139,49 +125,41 @@ async def start(request: dict[str, Any]) -> asyncio.subprocess.Process:
     if namespace is not None:
         argv = ["ip", "netns", "exec", namespace.name, *argv]
     env = node_environment(node) | dict(request.get("env") or {})
+    cwd = request.get("cwd") or os.environ.get("HOME") or "/"
     try:
-        return await asyncio.create_subprocess_exec(
-            *argv,
-            env=env,
-            cwd=request.get("cwd") or "/root",
-            stdin=asyncio.subprocess.PIPE if request.get("stdin") else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+        return await Program.start(argv, env=env, cwd=cwd, with_stdin=bool(request.get("stdin")))
     except OSError as error:
         raise RequestError(f"cannot run {argv[0]}: {error}") from error
 
 
 async def run(request: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Runs one program, streams what it says, ends with its exit code."""
-    process = await start(request)
-    assert process.stdout is not None
-    assert process.stderr is not None
+    program = await start(request)
     lock = asyncio.Lock()
     timed_out = False
     async with asyncio.TaskGroup() as group:
         outputs = [
-            group.create_task(pump_output(process.stdout, wire.STDOUT, writer, lock)),
-            group.create_task(pump_output(process.stderr, wire.STDERR, writer, lock)),
+            group.create_task(pump_output(program.stdout, wire.STDOUT, writer, lock)),
+            group.create_task(pump_output(program.stderr, wire.STDERR, writer, lock)),
         ]
-        caller = group.create_task(pump_input(reader, process))
-        ended = group.create_task(process.wait())
+        caller = group.create_task(pump_input(reader, program))
+        ended = group.create_task(program.wait())
         try:
             done, _ = await asyncio.wait(
                 {ended, caller}, timeout=request.get("timeout_s"), return_when=asyncio.FIRST_COMPLETED
             )
             if ended not in done:
                 timed_out = not done
-                await end_process(process)
+                await program.end()
             # A daemon that the program left behind may hold the pipes: what it says later is nobody's.
             await asyncio.wait(outputs, timeout=PIPE_GRACE_S)
         finally:
             for task in (*outputs, caller, ended):
                 task.cancel()
-            if process.returncode is None:
-                signal_group(process, signal.SIGKILL)
-    writer.write(wire.pack_json(wire.EXIT, {"code": process.returncode, "timed_out": timed_out}))
+            if program.returncode is None:
+                program.signal_group(signal.SIGKILL)
+            program.close()
+    writer.write(wire.pack_json(wire.EXIT, {"code": program.returncode, "timed_out": timed_out}))
 
 
 async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

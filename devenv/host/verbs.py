@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -223,7 +222,6 @@ def clean(_: Options) -> int:
             machine.stop(name)
     folder = cache_dir()
     remove_tree(folder)
-    shutil.rmtree(OUT / "sandbox", ignore_errors=True)
     print(f"removed {folder}")
     return 0
 
