@@ -123,6 +123,8 @@ class Sink:
 
     async def _answer(self, frame: Frame) -> Frame:
         if frame.kind is Kind.SYNC:
+            for zone in self._zones:
+                self._check_number(zone)
             return await self._worker.run(self._sync, frame)
         index = frame.number("zone")
         if index >= len(self._zones):

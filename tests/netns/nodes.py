@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from ovnmig import pki
 from ovnmig.core.transfer import Peer, TransferOrder, TransferState, TransferStatus, ZoneKind, ZoneRef
 from ovnmig.drivers.node_agent import NodeAgents
 from ovnmig.pki import Identity, KeyFiles, Role
-from tests.netns.spaces import inside, namespaces, run, within
+from tests.netns.spaces import inside, namespaces, run
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 CONTROLLER = "controller"
@@ -139,8 +138,9 @@ class Site:
 
 
 @contextmanager
-def site(*names: str, start: bool = True) -> Iterator[Site]:
-    """Nodes a, b, ... with agents running; each has the gateway zone, under another number and key style."""
+def site(*names: str, agents: tuple[str, ...] | None = None) -> Iterator[Site]:
+    """Nodes with agents running (or only those named); number and key of the gateway zone differ."""
+    started = names if agents is None else agents
     with TemporaryDirectory(prefix="ovt") as folder, namespaces("wire", *names) as (wire, *spaces):
         pki_dir = Path(folder) / "pki"
         pki.init_ca(pki_dir)
@@ -157,11 +157,10 @@ def site(*names: str, start: bool = True) -> Iterator[Site]:
                 node = nodes[name] = Node(name, space, address, pki_dir, Path(folder) / name)
                 node.start_database()
                 node.set_zone(f"{ROUTER}_snat" if number % 2 else f"{DATAPATH}_snat", number * 100)
-                if start:
+                if name in started:
                     node.start_agent()
             made = Site(wire, nodes, pki_dir)
-            if start:
-                made.drive(lambda agents: _up(agents, *names))
+            made.drive(lambda driver: _up(driver, *started))
             yield made
         finally:
             for node in nodes.values():
@@ -180,9 +179,11 @@ async def _up(agents: NodeAgents, *names: str) -> None:
         await eventually(lambda name=name: agents.node(name))  # type: ignore[misc]
 
 
-async def eventually(ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = bool) -> T:
-    """The first answer that holds; unreachable agents are asked again. Fails after SETTLE_S."""
-    until = time.monotonic() + SETTLE_S
+async def eventually(
+    ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = bool, within_s: float = SETTLE_S
+) -> T:
+    """The first answer that holds; unreachable agents are asked again. Fails after ``within_s``."""
+    until = time.monotonic() + within_s
     while True:
         try:
             answer: object = await ask()
@@ -191,7 +192,7 @@ async def eventually(ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool]
         else:
             if holds(answer):  # type: ignore[arg-type]
                 return answer  # type: ignore[return-value]
-        assert time.monotonic() < until, f"still {answer!r}"
+        assert time.monotonic() < until, f"still {answer!r}"[-900:]
         await asyncio.sleep(0.05)
 
 
@@ -204,6 +205,3 @@ async def reached(agents: NodeAgents, chassis: str, name: str, *states: Transfer
         return status
 
     return await eventually(ask, lambda status: status.state in states)
-
-
-__all__ = ["PORT", "SNAT", "Node", "Site", "eventually", "os", "reached", "site", "within"]
