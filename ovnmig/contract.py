@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings
 
 from ovnmig import __version__
 from ovnmig.agent.contract import agent_openapi
+from ovnmig.core import usage
 from ovnmig.engine.protocols import ControllerApi, JournalEvent
 from ovnmig.service import examples
 from ovnmig.service.app import create_app
@@ -156,6 +157,7 @@ def artifacts() -> dict[str, str]:
             )
         ),
         "schemas/settings.json": _json(_settings_schema()),
+        "schemas/ovn-usage.json": _json(usage.describe()),
         "docs/settings.md": _settings_page(),
     }
     files |= {f"api/examples/{name}.json": _json(example) for name, example in _EXAMPLES.items()}

@@ -30,25 +30,8 @@ from ovnmig.core.views import (
 )
 from ovnmig.drivers.ovsdb import LiveIdl
 
-RECORD_TABLE = "Address_Set"
-
-
-def _columns() -> dict[str, tuple[str, ...]]:
-    wanted = {
-        table: (*columns, *usage.REFERENCES.get(table, ()), "external_ids")
-        for table, columns in usage.WRITTEN.items()
-    }
-    wanted["Logical_Router_Port"] += ("ha_chassis_group",)
-    return {
-        **wanted,
-        RECORD_TABLE: ("name", "external_ids"),
-        "HA_Chassis_Group": ("name",),
-        "Load_Balancer": ("vips",),
-        "NB_Global": ("nb_cfg",),
-    }
-
-
-COLUMNS = _columns()
+RECORD_TABLE = usage.RECORD_TABLE
+COLUMNS = usage.northbound_columns()
 """Table -> columns the copy follows."""
 
 

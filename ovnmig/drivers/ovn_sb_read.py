@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from ovs.db.idl import Row
 
+from ovnmig.core import usage
 from ovnmig.core.views import BindingView, ChassisView, SbView
 from ovnmig.drivers.ovsdb import LiveIdl
 
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "Chassis": ("name", "hostname", "encaps", "external_ids", "other_config"),
-    "Encap": ("ip",),
-    "Chassis_Private": ("name", "nb_cfg"),
-    "Port_Binding": (
-        "logical_port",
-        "type",
-        "datapath",
-        "chassis",
-        "additional_chassis",
-        "options",
-        "up",
-    ),
-    "Datapath_Binding": ("external_ids",),
-}
+COLUMNS = {table: tuple(columns) for table, columns in usage.READ_SOUTHBOUND.items()}
 """Table -> columns the copy follows."""
 
 
