@@ -69,7 +69,7 @@ class SqliteHistory:
     async def close(self) -> None:
         """Close the file and end the thread."""
         await self._run(self._close)
-        self._thread.shutdown()
+        self._thread.shutdown(wait=False)  # nothing is queued any more; waiting would block the loop
 
     async def append(
         self, *, at: float, kind: str, udn: str, migration: str, message: str, details: Mapping[str, object]
