@@ -282,3 +282,15 @@ class Driver:
                 return self.run
             assert self.tick(), self.run.story
         raise AssertionError(f"{state} was not reached")
+
+
+def begun(**changes: object) -> Driver:
+    """A driver with a migration under way; ``changes`` are fields of its record."""
+    driver = Driver()
+    driver.begin(a_record(**changes))
+    return driver
+
+
+def phases(record: MigrationRecord) -> list[str]:
+    """The phases it went through."""
+    return [phase.value for phase, _ in record.phase_times]
