@@ -48,7 +48,7 @@ class Api:
         headers: Mapping[str, str] | None = None,
         accept: tuple[int, ...] = (),
     ) -> Document:
-        """One request; the JSON object of the answer. Statuses in ``accept`` are answers too, not problems."""
+        """One request; the JSON object of the answer. Statuses in ``accept`` are answers, not problems."""
         try:
             answer = self._client.request(method, path, json=body, params=params, headers=headers)
         except httpx2.UnsupportedProtocol as error:

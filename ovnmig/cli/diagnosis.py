@@ -115,11 +115,12 @@ def _lone(udn: Document, mapped: list[str]) -> Finding:
     members = [m["chassis"] for m in udn["members"]]
     others = [c for c in mapped if c not in members]
     advice = (
-        f"{', '.join(others)} could stand by; growing from one to two makes OVN drop the port for about a second"
+        f"{', '.join(others)} could stand by; growing from one to two makes OVN drop the port for a second"
         if others
         else f"map {udn['physical_network']!r} on a second chassis"
     )
-    words = f"UDN {udn['name']!r}: the gateway is unprotected: {', '.join(members) or 'nobody'} is its only chassis"
+    only = ", ".join(members) or "nobody"
+    words = f"UDN {udn['name']!r}: the gateway is unprotected: {only} is its only chassis"
     return Finding("unprotected", words, advice)
 
 

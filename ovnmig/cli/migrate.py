@@ -30,12 +30,15 @@ def show_migration(now: Document) -> None:
     phases = [
         f"{phase} {clock(at)}  {now['phase_s'].get(phase, '')}" for phase, at in now["phase_at"].items()
     ]
+    port = f"{now['port']} (was on {now['port_source'] or 'no chassis'})" if now["port"] else "none"
+    moved = f"{now['source'] or '-'} -> {now['target']}"
+    gateway = moved if now["moves_gateway"] else f"stays on {now['source'] or '-'}"
     pairs(
         [
             ("id", now["id"]),
             ("udn", now["udn"]),
-            ("port", f"{now['port']} (was on {now['port_source'] or 'no chassis'})" if now["port"] else "none"),
-            ("gateway", f"{now['source'] or '-'} -> {now['target']}" if now["moves_gateway"] else f"stays on {now['source']}"),
+            ("port", port),
+            ("gateway", gateway),
             ("target", now["target"]),
             ("phase", now["phase"]),
             ("waits for", now["waits_for"]),
@@ -113,8 +116,8 @@ def start(
 ) -> None:
     """Start a migration of a VM, its gateway, or both."""
     body = {
-        "udn": udn, "target": target, "port": port, "binding": binding, "trigger": trigger, "transfer": transfer,
-        "overlap_s": overlap_s, "gateway": gateway, "dry_run": dry_run,
+        "udn": udn, "target": target, "port": port, "binding": binding, "trigger": trigger,
+        "transfer": transfer, "overlap_s": overlap_s, "gateway": gateway, "dry_run": dry_run,
         "allow_interruption": allow_interruption,
     }  # fmt: skip
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
@@ -209,5 +212,5 @@ def wait_for(
     json_out: JsonOption = False,
     url: UrlOption = DEFAULT_URL,
 ) -> None:
-    """Wait for a migration, with progress. Exits 1 if it is rolled back or failed, 6 when the time is over."""
+    """Wait for a migration, with progress. Exits 1 if rolled back or failed, 6 when the time is over."""
     finish(url, {"id": migration_id}, until=until, timeout_s=timeout_s, json_out=json_out)

@@ -46,8 +46,8 @@ File = Annotated[
 
 _CLEARABLE = ("vlan", "port_range", "anchor", "gateway_addresses", "snat_zone", "nexthops", "chassis")
 _REQUEST = (
-    "subnets", "vips", "physical_network", "nexthops", "switch", "gateway_addresses", "vlan", "port_range", "policy",
-    "anchor", "standby_count", "chassis",
+    "subnets", "vips", "physical_network", "nexthops", "switch", "gateway_addresses", "vlan", "port_range",
+    "policy", "anchor", "standby_count", "chassis",
 )  # fmt: skip
 
 
@@ -127,8 +127,8 @@ def create(
 ) -> None:
     """Create the gateway of a UDN. Repeating the same command changes nothing."""
     given = _given(
-        snat_zone, subnets=subnet, vips=vip, physical_network=physical_network, nexthops=nexthop, switch=switch,
-        create_switch=create_switch, gateway_addresses=gateway_address, vlan=vlan, port_range=port_range,
+        snat_zone, subnets=subnet, vips=vip, physical_network=physical_network, nexthops=nexthop,
+        switch=switch, create_switch=create_switch, gateway_addresses=gateway_address, vlan=vlan, port_range=port_range,
         policy=policy, anchor=anchor, standby_count=standby_count, chassis=chassis,
     )  # fmt: skip
     if standby_count == 0:
@@ -210,8 +210,8 @@ def udn_rows(udns: list[Document]) -> None:
     table(
         ["NAME", "SUBNETS", "VIPS", "POLICY", "OWNER", "PROTECTED", "DRIFT", "MIGRATION"],
         (
-            (u["name"], u["subnets"], u["vips"], u["policy"], u["owner"], u["protected"], len(u["drift"]) or "none",
-             u["migration"])
+            (u["name"], u["subnets"], u["vips"], u["policy"], u["owner"], u["protected"],
+             len(u["drift"]) or "none", u["migration"])
             for u in udns
         ),
         empty="no UDNs; create one with 'ovnmig udn create'",

@@ -1,7 +1,7 @@
 """History in an embedded SQLite file, driven from one thread of its own. Losing it loses no session.
 
-Nothing here ever stops a migration: a damaged file is set aside and a new one started, and while the disk refuses,
-the newest events are kept in memory. Both are said in :attr:`SqliteHistory.problem` and in the log.
+Nothing here ever stops a migration: a damaged file is set aside and a new one started, and while the disk
+refuses, the newest events are kept in memory. Both are said in :attr:`SqliteHistory.problem` and in the log.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS event (
 CREATE INDEX IF NOT EXISTS event_migration ON event (migration, seq);
 """
 _COLUMNS = "seq, at, kind, udn, migration, message, details"
+_INSERT = f"INSERT INTO event ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _log = structlog.get_logger("ovnmig.history")
 
 
@@ -49,7 +50,7 @@ def _event(row: tuple[int, float, str, str, str, str, str]) -> JournalEvent:
 
 
 class SqliteHistory:
-    """Implements :class:`ovnmig.engine.protocols.History`. Call :meth:`start` first and :meth:`close` last."""
+    """Implements :class:`ovnmig.engine.protocols.History`. Call :meth:`start` first, :meth:`close` last."""
 
     def __init__(self, path: Path, *, keep: int = KEEP) -> None:
         self.path = path
@@ -81,7 +82,8 @@ class SqliteHistory:
     async def read(
         self, *, after: int = 0, limit: int = 1000, migration: str | None = None
     ) -> tuple[JournalEvent, ...]:
-        """Events after ``after`` in order. A number from a lost file (beyond the last event) reads from the start."""
+        """Events after ``after`` in order. A number from a lost file (beyond the last event) reads from
+        the start."""
         return await self._run(lambda: self._read(after, limit, migration))
 
     async def last(self) -> int:
@@ -144,10 +146,7 @@ class SqliteHistory:
         seq = self._last + 1
         if self._database is not None:
             try:
-                self._database.execute(
-                    f"INSERT INTO event ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (seq, *values),  # noqa: S608
-                )
+                self._database.execute(_INSERT, (seq, *values))
                 self._appended += 1
                 if self._appended % PRUNE_EVERY == 0:
                     self._database.execute("DELETE FROM event WHERE seq <= ?", (seq - self._keep,))

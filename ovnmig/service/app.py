@@ -17,7 +17,8 @@ from ovnmig.service.routes_udns import udn_routes
 DESCRIPTION = """\
 Keeps the TCP sessions of VMs on OVN layer-2 UDNs alive across live migration.
 
-Names in URLs are percent-encoded; `/` inside a name is refused. Unknown fields and query parameters are refused.
+Names in URLs are percent-encoded; `/` inside a name is refused.
+Unknown fields and query parameters are refused.
 Every error is a problem document (RFC 9457, `application/problem+json`) that says what to do.
 """
 

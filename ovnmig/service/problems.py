@@ -156,7 +156,7 @@ def _body_fields(request: Request) -> list[str]:
 
 
 def allowed_methods(request: Request, routes: Sequence[BaseRoute]) -> str:
-    """The methods of every route that has the request's path (the framework only names those of the first)."""
+    """The methods of every route that has the request's path (the framework names the first one's only)."""
     found: set[str] = set()
     for route in routes:
         if isinstance(route, Route) and route.path_regex.match(request.scope["path"]):
@@ -165,7 +165,7 @@ def allowed_methods(request: Request, routes: Sequence[BaseRoute]) -> str:
 
 
 def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
-    """Turn every exception of ``app`` into a problem document. ``routes``: all of them, for the 405's Allow."""
+    """Turn every exception of ``app`` into a problem document. ``routes``: all, for the 405's Allow."""
 
     async def on_known(_request: Request, error: Exception) -> JSONResponse:
         problem = describe(error)
@@ -196,7 +196,8 @@ def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
         return answer(describe(error))
 
     known = (
-        Refused, NotFound, Conflict, EpochConflict, NotLeader, DatabaseUnavailable, AgentUnreachable, AgentRefused,
+        Refused, NotFound, Conflict, EpochConflict, NotLeader, DatabaseUnavailable,
+        AgentUnreachable, AgentRefused,
     )  # fmt: skip
     for kind in known:
         app.add_exception_handler(kind, on_known)

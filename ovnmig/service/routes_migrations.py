@@ -50,7 +50,7 @@ def migration_routes(controller: ControllerApi) -> APIRouter:
         response: Response,
         idempotency_key: IdempotencyKey = None,
     ) -> MigrationAnswer | JSONResponse:
-        """Start a migration. 202 means that its record is in the Northbound database; a dry run answers 200."""
+        """Start a migration. 202: its record is in the Northbound database; a dry run answers 200."""
         request = body.to_core(idempotency_key)
         if query.dry_run or body.dry_run:
             result = dry_run_answer(await controller.dry_run(request), request)

@@ -70,7 +70,7 @@ def udn_routes(controller: ControllerApi) -> APIRouter:
     async def change_udn(name: UdnPath, body: UdnChange, _query: NoQueryParameters) -> UdnAnswer:
         """Change a UDN to exactly this, in one transaction. What is left out falls back to its default."""
         if body.name is not None and body.name != name:
-            words = f"the URL says {name!r}, the body {body.name!r}; renaming is not possible: create the other one"
+            words = f"the URL says {name!r}, the body {body.name!r}; renaming is not possible"
             raise Refused((Problem(code="renamed", message=words, field="name"),))
         return udn_answer(await controller.change_udn(name, body.to_core(name)))
 

@@ -20,8 +20,8 @@ def phase(controller: FakeController, phase: Phase, reason: str = "") -> None:
 
 def test_start_passes_every_option_on(cli: Cli, controller: FakeController, blue: str) -> None:
     done = cli(
-        "migrate", "start", blue, "gw-2", "--port", "vm 1", "--binding", "ovnmig", "--trigger", "manual", "--transfer",
-        "none", "--overlap-s", "2.5", "--no-gateway", "--idempotency-key", "k1", "--json",
+        "migrate", "start", blue, "gw-2", "--port", "vm 1", "--binding", "ovnmig", "--trigger", "manual",
+        "--transfer", "none", "--overlap-s", "2.5", "--no-gateway", "--idempotency-key", "k1", "--json",
     )  # fmt: skip
     assert done.code == 0, done.err
     record = controller.records[json.loads(done.out)["id"]]

@@ -19,7 +19,8 @@ from tests.nb.server import DatabaseServer, northbound, southbound
 from tests.nb.world import insert, reference
 
 UDN = (
-    "--subnet", "10.1.0.0/24", "--subnet", "fd00:1::/64", "--vip", "172.16.1.100/24", "--vip", "2001:db8::100/64",
+    "--subnet", "10.1.0.0/24", "--subnet", "fd00:1::/64",
+    "--vip", "172.16.1.100/24", "--vip", "2001:db8::100/64",
     "--nexthop", "172.16.1.1", "--physical-network", "public", "--create-switch",
 )  # fmt: skip
 NAME = 'blue "net" ü'
