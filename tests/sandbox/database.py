@@ -62,11 +62,12 @@ def differences(before: Dump, after: Dump) -> list[str]:
     return found
 
 
-def owned_rows(data: Dump) -> list[str]:
-    """The rows that carry ovnmig's mark."""
+def owned_rows(data: Dump, udn: str) -> list[str]:
+    """The rows that carry ovnmig's mark for this UDN."""
+    mark = ["ovnmig-udn", udn]
     return [
         f"{table}: {row}"
         for table, rows in data.items()
         for row in rows.values()
-        if "ovnmig-owner" in json.dumps(row.get("external_ids", ""))
+        if mark in row.get("external_ids", ["map", []])[1]
     ]

@@ -88,6 +88,7 @@ class World:
             words += ["--address", address, "--gateway", gateway]
         self.vms.append(vm)
         self.cluster.tool("vm", "add", vm, *words, "--switch", self.name, "--on", on)
+        self.cluster.nbctl("wait-until", "Logical_Switch_Port", vm, "up=true")
 
     def udn(self) -> Any:
         return self.cluster.rest.ok("GET", self.path)
@@ -155,9 +156,12 @@ class World:
             self.cluster.attempt("/usr/bin/python3", "-m", "devenv.guest.vm", "del", vm)
         self.cluster.nbctl("--if-exists", "ls-del", self.name)
 
-    def assert_nothing_left(self) -> None:
-        """The Northbound database is as it was, and no agent holds a transfer."""
-        left = database.differences(self.before, database.dump(self.cluster))
+    def assert_nothing_left(self, *, alone: bool) -> None:
+        """No row of this UDN is left, no agent holds a transfer; ``alone``: the whole database is as before."""
+        after = database.dump(self.cluster)
+        left = database.owned_rows(after, self.name)
+        if alone:
+            left += database.differences(self.before, after)
         assert not left, "left in the Northbound database:\n" + "\n".join(left)
         self.cluster.rest.wait(
             "no transfer left on any agent",
@@ -168,6 +172,7 @@ class World:
 
 
 _numbers = iter(range(100, 250))
+_open: list[World] = []
 
 
 @contextlib.contextmanager
@@ -177,11 +182,13 @@ def one_world(
     """One world for the block, nothing in it yet. Its name is wN by default."""
     number = next(_numbers)
     world = World(cluster, name or f"w{number}", number, families, inner)
+    _open.append(world)
     try:
         yield world
     finally:
         world.remove()
-    world.assert_nothing_left()
+        _open.remove(world)
+    world.assert_nothing_left(alone=not any(other.cluster is cluster for other in _open))
 
 
 @contextlib.contextmanager
