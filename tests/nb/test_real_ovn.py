@@ -54,7 +54,7 @@ async def settled(cluster: Cluster) -> None:
                 return
 
 
-@pytest.mark.parametrize("name", ["blue", 'bl "ue é'])
+@pytest.mark.parametrize("name", ["blue", 'bl "au é'])
 async def test_the_anchors_chassis_claims_the_gateway_and_deletion_leaves_nothing(
     cluster: Cluster, name: str
 ) -> None:
