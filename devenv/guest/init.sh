@@ -1,7 +1,8 @@
 #!/bin/sh
 # First program of the guest: file systems, the link to the host, then the command daemon.
 # The root is a folder of the host, read-only; everything written goes to a tmpfs over it.
-# The kernel passes on as environment: GUEST_ADDRESS (with prefix), CHANNEL_PORT.
+# The kernel passes on as environment: HOST_BASE, GUEST_ADDRESS (with prefix), CHANNEL_PORT.
+# With the argument `host` it is no guest: a root made on the host, in private namespaces of its kernel.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 say() { echo "init: $*"; }
 
@@ -28,6 +29,21 @@ mount_overlay() { # LOWER NAME TARGET
         give_up "cannot make $3 writable"
 }
 
+prepare_for_programs() {
+    mkdir -p /run/netns /run/lock /run/ovnmig/nodes /var/log/ovnmig
+    ulimit -n 65536
+    ulimit -c 0
+    export HOME=/root LANG=C.UTF-8 TERM=dumb PYTHONPATH=/src PYTHONUNBUFFERED=1
+    export PATH=/opt/ovnmig/bin:$PATH
+    unset HOST_BASE
+    cd /root || exit 1
+}
+
+if [ "$1" = host ]; then
+    prepare_for_programs
+    exec /usr/bin/python3 -B -m devenv.guest.execd --listen /run/execd.sock
+fi
+
 if [ "$1" != second-stage ]; then
     mount -t tmpfs -o mode=755 overlay-state /mnt || give_up "no tmpfs"
     mkdir /mnt/root
@@ -51,7 +67,6 @@ mount -t devpts devpts /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount -t tmpfs -o mode=755 tmpfs /run
 mount -t tmpfs -o mode=1777 tmpfs /tmp
-mkdir -p /run/netns /run/lock /run/ovnmig/nodes /var/log/ovnmig
 ln -sfn /proc/self/fd /dev/fd
 mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
 
@@ -61,12 +76,7 @@ ip link set lo up
 ip link set vec0 up
 ip addr add "$GUEST_ADDRESS" dev vec0
 sysctl -q -w net.ipv4.ip_unprivileged_port_start=0 2>/dev/null
-ulimit -n 65536
-ulimit -c 0
-
-export HOME=/root LANG=C.UTF-8 TERM=dumb PYTHONPATH=/src PYTHONUNBUFFERED=1
-unset HOST_BASE
-export PATH=/opt/ovnmig/bin:$PATH
+prepare_for_programs
 say "ready for commands after $(cut -d' ' -f1 /proc/uptime) s"
 /usr/bin/python3 -m devenv.guest.execd --listen "${GUEST_ADDRESS%/*}:$CHANNEL_PORT"
 say "the command daemon ended"
