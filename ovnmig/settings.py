@@ -35,7 +35,7 @@ class Settings(BaseSettings):
 
     nb: str = Field(
         default="unix:/var/run/ovn/ovnnb_db.sock",
-        description="Northbound database: unix:PATH, tcp:IP:PORT or ssl:IP:PORT; a cluster's separated by commas",
+        description="Northbound database: unix:PATH, tcp:IP:PORT or ssl:IP:PORT, comma-separated",
     )
     sb: str = Field(default="unix:/var/run/ovn/ovnsb_db.sock", description="Southbound database, likewise")
     ovsdb_key: Path | None = Field(default=None, description="private key for ssl: remotes")

@@ -13,7 +13,7 @@ from ovnmig.cli.output import say_error
 
 EPILOG = (
     "Exit codes: 0 ok, 1 refused or failed, 2 wrong usage, 3 not found, 4 conflict, 5 service, database or"
-    " agent unreachable, 6 waited long enough (it goes on). 'doctor': 0 all well, 1 problems found, 2 cannot reach."
+    " agent unreachable, 6 waited long enough (it goes on). 'doctor': 0 all well, 1 problems, 2 cannot reach."
 )
 
 app = typer.Typer(

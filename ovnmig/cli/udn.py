@@ -128,8 +128,8 @@ def create(
     """Create the gateway of a UDN. Repeating the same command changes nothing."""
     given = _given(
         snat_zone, subnets=subnet, vips=vip, physical_network=physical_network, nexthops=nexthop,
-        switch=switch, create_switch=create_switch, gateway_addresses=gateway_address, vlan=vlan, port_range=port_range,
-        policy=policy, anchor=anchor, standby_count=standby_count, chassis=chassis,
+        switch=switch, create_switch=create_switch, gateway_addresses=gateway_address, vlan=vlan,
+        port_range=port_range, policy=policy, anchor=anchor, standby_count=standby_count, chassis=chassis,
     )  # fmt: skip
     if standby_count == 0:
         given["standby_count"] = 0

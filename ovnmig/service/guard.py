@@ -29,8 +29,8 @@ def check_listen_address(address: str) -> None:
     if not loopback:
         raise ListenRefused(
             f"refusing to listen on {address}: the REST service has neither TLS nor tokens yet, so it only"
-            " listens on loopback; set OVNMIG_LISTEN_ADDRESS=127.0.0.1 and reach it from elsewhere through an SSH tunnel"
-            " (ssh -L 8787:127.0.0.1:8787)"
+            " listens on loopback; set OVNMIG_LISTEN_ADDRESS=127.0.0.1 and reach it from elsewhere through an"
+            " SSH tunnel (ssh -L 8787:127.0.0.1:8787)"
         )
 
 

@@ -27,7 +27,7 @@ from ovnmig.service.fields import (
 
 
 class UdnFields(RequestModel):
-    """The desired state of a UDN's gateway. What is left out or null is chosen and explained in the answer."""
+    """The desired state of a UDN's gateway. What is left out or null is chosen, explained in the answer."""
 
     subnets: list[NetworkField] = Field(min_length=1, description="inner subnets, IPv4 and IPv6 alike")
     vips: list[InterfaceField] = Field(

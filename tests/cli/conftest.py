@@ -75,7 +75,8 @@ def blue(cli: Cli, url: str) -> str:
     name = 'blue "net"'
     made = cli(
         "udn", "create", name, "--subnet", "10.1.0.0/24", "--subnet", "fd00:1::/64",
-        "--vip", "172.16.1.100/24", "--vip", "2001:db8::100/64", "--physical-network", "public", "--create-switch",
+        "--vip", "172.16.1.100/24", "--vip", "2001:db8::100/64", "--physical-network", "public",
+        "--create-switch",
     )  # fmt: skip
     assert made.code == 0, made.err
     return name

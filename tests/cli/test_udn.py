@@ -34,7 +34,8 @@ def test_every_option_reaches_the_controller(cli: Cli, controller: FakeControlle
     done = cli(
         "udn", "create", "blue", *CREATE, "--nexthop", "172.16.1.1", "--switch", "ls", "--gateway-address",
         "10.1.0.9/24", "--vlan", "7", "--port-range", "20000-30000", "--snat-zone", "off",
-        "--policy", "pinned", "--anchor", "vm1", "--standby-count", "0", "--chassis", "gw-2", "--chassis", "gw-1",
+        "--policy", "pinned", "--anchor", "vm1", "--standby-count", "0",
+        "--chassis", "gw-2", "--chassis", "gw-1",
     )  # fmt: skip
     assert done.code == 0, done.err
     spec = controller.states["blue"].spec
