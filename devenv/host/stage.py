@@ -80,6 +80,8 @@ def compose_root(rootfs: Path, root: Path) -> None:
     Links are copied, /etc and /var too (a few megabytes); the big folders are bound read-only.
     """
     root.mkdir(exist_ok=True)
+    # `ip netns` changes how mounts spread from /, which therefore has to be a mount.
+    call("mount", "--bind", str(root), str(root))
     for entry in sorted(rootfs.iterdir()):
         target = root / entry.name
         if entry.is_symlink():
