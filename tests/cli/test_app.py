@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ovnmig import __version__
+from ovnmig.cli.exits import Exit
 from tests.cli.conftest import Cli
 
 COMMANDS = (
@@ -64,3 +66,9 @@ def test_help_loads_neither_server_nor_drivers() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_documentation_names_every_command_and_exit_code() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert not [command for command in COMMANDS if f"ovnmig {command}" not in page]
+    assert not [code for code in Exit if f"| {code.value} |" not in page]
