@@ -39,7 +39,7 @@ A real OVN cluster on any Linux machine, for ovnmig's demo and tests.
 Every node (ovn-central-az1, ovn-gw-N, ovn-chassis-N) is a network namespace with its own Open vSwitch and
 OVN daemons on the kernel datapath, inside a small guest kernel that runs as an ordinary program (User Mode
 Linux). The first `up` builds kernel and root file system into the cache (about 5 minutes on two cores), later
-ones take some 20 seconds. While it is up, ovnmig's REST API answers on http://127.0.0.1:8787.
+ones take some 20 seconds. While it is up, ovnmig's REST API answers on 127.0.0.1:8787.
 """
 
 EPILOG = """\
