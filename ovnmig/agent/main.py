@@ -27,10 +27,12 @@ from ovnmig.agent.store import Copies, Fence
 from ovnmig.agent.stream import StreamServer
 from ovnmig.agent.transfers import Transfers
 from ovnmig.agent.worker import Worker
-from ovnmig.conntrack import ensure_events, table_stats
+from ovnmig.conntrack import ensure_events, read_zone, table_stats
 from ovnmig.pki import KeyFiles, PkiError, Role
 
 _log = logging.getLogger(__name__)
+_ANY_ZONE = 1
+"""Read once at start, only to see that the kernel lets us."""
 
 
 class CannotStart(Exception):
@@ -64,10 +66,9 @@ async def _serve(settings: AgentSettings, database: LocalDatabase) -> None:
     async with AsyncExitStack() as stack:
         try:
             worker = await stack.enter_async_context(Worker("node"))
+            await worker.run(read_zone, worker.socket, _ANY_ZONE)
         except OSError as error:
-            raise CannotStart(f"no conntrack socket ({error}): the agent needs CAP_NET_ADMIN") from None
-        group = await stack.enter_async_context(asyncio.TaskGroup())
-        background = stack.enter_context(_Background(group))
+            raise CannotStart(f"conntrack cannot be read ({error}): the agent needs CAP_NET_ADMIN") from None
         copies = Copies()
         streams = StreamServer(files, chassis, lambda: database.view, copies, Fence())
         try:
@@ -76,6 +77,9 @@ async def _serve(settings: AgentSettings, database: LocalDatabase) -> None:
             raise CannotStart(
                 f"cannot listen for streams on {listen}:{settings.stream_port}: {error}"
             ) from None
+        listener = stack.enter_context(_listen(listen, settings.control_port))
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        background = stack.enter_context(_Background(group))
         orders = Fence()
         parts = Parts(
             Node(chassis, lambda: database.view, worker),
@@ -85,7 +89,7 @@ async def _serve(settings: AgentSettings, database: LocalDatabase) -> None:
             stream_port,
         )
         _log.info("agent of chassis %r listens on %s:%d", chassis, listen, settings.control_port)
-        await _serve_control(parts, files, listen, settings.control_port)
+        await _serve_control(parts, files, listener)
 
 
 def _files(settings: AgentSettings, chassis: str) -> KeyFiles:
@@ -156,12 +160,15 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve_control(parts: Parts, files: KeyFiles, listen: str, port: int) -> None:
+def _listen(listen: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in listen else socket.AF_INET
     try:
-        listener = socket.create_server((listen, port), family=family, backlog=128)
+        return socket.create_server((listen, port), family=family, backlog=128)
     except OSError as error:
         raise CannotStart(f"cannot listen for orders on {listen}:{port}: {error}") from None
+
+
+async def _serve_control(parts: Parts, files: KeyFiles, listener: socket.socket) -> None:
     context = await asyncio.to_thread(pki.server_context, files)
     config = uvicorn.Config(
         create_app(parts, ovnmig.__version__),
@@ -178,8 +185,7 @@ async def _serve_control(parts: Parts, files: KeyFiles, listen: str, port: int) 
     for number in ends:
         loop.add_signal_handler(number, setattr, server, "should_exit", True)
     try:
-        with listener:
-            await server.serve([listener])
+        await server.serve([listener])
     finally:
         for number in ends:
             loop.remove_signal_handler(number)

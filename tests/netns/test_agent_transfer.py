@@ -20,6 +20,9 @@ A_ZONE, B_ZONE = 1100, 1200
 FAILED = (TransferState.FAILED,)
 
 
+pytestmark = pytest.mark.timeout(240)
+
+
 @pytest.fixture
 def pair() -> Iterator[Site]:
     with site("a", "b") as made:
