@@ -13,6 +13,7 @@ from devenv.host import images, machine, state
 from devenv.host.channel import Channel
 from devenv.host.errors import (
     EXIT_CRASHED,
+    EXIT_FAILED,
     EXIT_NOT_READY,
     EXIT_NOT_RUNNING,
     EXIT_USAGE,
@@ -205,13 +206,16 @@ def demo(options: Options) -> int:
     if ours:
         up(options)
     (OUT / "demo").mkdir(parents=True, exist_ok=True)
-    channel = Channel.of(options.name)
-    env = {"SUITE": options.suite}
-    code = shell_code(channel.stream([*DEMO, *options.words], write_out, write_err, env=env))
-    if code != 0:
-        print(f"the logs of all nodes are in {save_logs(options.name)}", file=sys.stderr)
-    if ours and not (code and options.keep):
-        down(options)
+    code = EXIT_FAILED
+    try:
+        env = {"SUITE": options.suite}
+        command = [*DEMO, *options.words]
+        code = shell_code(Channel.of(options.name).stream(command, write_out, write_err, env=env))
+    finally:
+        if code != 0:
+            print(f"the logs of all nodes are in {save_logs(options.name)}", file=sys.stderr)
+        if ours and not (code and options.keep):
+            down(options)
     return code
 
 
