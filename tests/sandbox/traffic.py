@@ -92,6 +92,8 @@ class Traffic:
     sessions: list[Session]
     server: Program = field(init=False)
     clients: dict[str, Program] = field(default_factory=dict)
+    opened: float = 0.0
+    """The guest's time at which all sessions were open."""
     moves: list[Move] = field(default_factory=list)
     vm_side: list[Capture] = field(default_factory=list)
     provider: Capture | None = None
@@ -112,7 +114,7 @@ class Traffic:
     def finish(self, after_s: float = AFTER_S) -> dict[str, Record]:
         """Lets the sessions go on for a while after the last move and then end as planned."""
         time.sleep(after_s)
-        planned_end = self.cluster.now()
+        span = (self.opened, self.cluster.now())
         for program in (self.server, *self.clients.values()):
             program.tell("stop")
         time.sleep(END_S)
@@ -120,7 +122,7 @@ class Traffic:
         server = self.server.finish()
         for capture in self.captures():
             capture.stop()
-        self.records = {s.name: record_of(s, noted[s.vm][s.name], server, planned_end) for s in self.sessions}
+        self.records = {s.name: record_of(s, noted[s.vm][s.name], server, span) for s in self.sessions}
         return self.records
 
     def captures(self) -> list[Capture]:
@@ -181,6 +183,7 @@ def playing(cluster: Cluster, sessions: list[Session], wire: Sequence[str] = ())
             text = json.dumps({"servers": servers, "sessions": mine})
             cluster.channel.run(["tee", order], stdin=text, check=True)
             made.clients[vm] = start(vm, "devenv.demo.client", vm, order)
+        made.opened = cluster.now()
         yield made
     finally:
         for program in programs:
