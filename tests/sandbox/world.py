@@ -157,7 +157,7 @@ class World:
         self.cluster.nbctl("--if-exists", "ls-del", self.name)
 
     def assert_nothing_left(self, *, alone: bool) -> None:
-        """No row of the UDN is left, no agent holds a transfer; ``alone``: all of the database is as before."""
+        """No row of the UDN and no transfer is left; ``alone``: all of the database is as before."""
         after = database.dump(self.cluster)
         left = database.owned_rows(after, self.name)
         if alone:
