@@ -58,8 +58,9 @@ class Events:
 def ensure_events(path: Path = EVENTS_SYSCTL) -> bool:
     """Sets nf_conntrack_events=1 in this namespace; returns whether it was not 1 before.
 
-    With 2 (the default) an entry born while nobody listens never emits an event, even later, so
-    entries older than the change stay silent: reconcile by dump. Raises OSError when not allowed.
+    With 2 (the default) an entry born while nobody listens, in any namespace of the machine, never
+    emits an event, even later. Entries older than the change may thus be silent: reconcile by dump.
+    Raises OSError when not allowed.
     """
     if path.read_text().strip() == "1":
         return False

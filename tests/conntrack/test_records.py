@@ -81,6 +81,15 @@ def test_trailing_bytes_are_refused() -> None:
         decode(encode(_udp(1)) + b"\0")
 
 
+@pytest.mark.parametrize("step", [-1, 1])
+def test_a_table_of_another_width_than_its_spec_is_refused(step: int) -> None:
+    wire = bytearray(encode(_udp(0)))
+    columns = int.from_bytes(wire[-2:], "big")
+    wire[-2:] = (columns + step).to_bytes(2, "big")
+    with pytest.raises(BadRecords, match=f"a table of {columns + step} columns"):
+        decode(wire)
+
+
 def test_another_version_is_refused_by_its_number() -> None:
     wire = bytearray(encode(_udp(1)))
     wire[0] = 9

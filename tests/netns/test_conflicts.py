@@ -65,13 +65,18 @@ def test_without_update_an_identical_entry_stays_as_it_is(pair: Pair, sent: Batc
 
 
 def test_an_update_never_takes_seen_reply_or_assured_from_a_live_entry(pair: Pair) -> None:
-    _session(pair.source, 7, status=UNREPLIED, state=1)
+    _session(pair.source, 7, status=UNREPLIED, state=1, mark=6)
     _session(pair.target, 9, status=ASSURED)
+    orig = _tuples(VM, 40000)[0]
     applier = Applier(pair.write)
-    for outcome in (applier.apply(read_zone(pair.read, 7), 9), applier.refresh(read_zone(pair.read, 7), 9)):
+    for write in (applier.apply, applier.refresh):
+        assert k.set_mark(pair.target, 9, V4, orig, 77) == 0
+        outcome = write(read_zone(pair.read, 7), 9)
         assert (outcome.identical, outcome.total) == (1, 1)
         (entry,) = k.table(pair.target, 9).values()
         assert int.from_bytes(entry[(a.STATUS,)], "big") & ASSURED == ASSURED
+        # The rest of the update arrived: the kernel did not refuse it for its status.
+        assert entry[(a.MARK,)] == (6).to_bytes(4, "big")
 
 
 def test_an_update_never_takes_the_acknowledgement_bound_from_a_live_entry(pair: Pair, sent: Batch) -> None:
