@@ -1,8 +1,8 @@
 """Runs in the guest: connections with chosen sequence numbers, aborted by one end when told.
 
 Arguments: namespace of the client, JSON of the servers by family, result file. Both ends live in this
-process, so it knows what each of them saw. Prints `ready` once the connections are open; `go` on standard input aborts
-them, `quit` ends it; the result says for each whether the other end saw the reset.
+process, so it knows what each of them saw. Prints `ready` once the connections are open; `go` on standard
+input aborts them, `quit` ends it; the result says for each whether the other end saw the reset.
 """
 
 from __future__ import annotations
