@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 
-import anyio
-
 
 class Changes:
     """``count`` grows with every batch of changes; :meth:`wait` returns when it is past what the caller has
@@ -15,7 +13,7 @@ class Changes:
     def __init__(self) -> None:
         self.count = 0
         self._lock = threading.Lock()
-        self._waiting: dict[anyio.Event, asyncio.AbstractEventLoop] = {}
+        self._waiting: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
 
     def note(self) -> None:
         """Something changed. Callable from any thread; never blocks on the event loop."""
@@ -28,15 +26,15 @@ class Changes:
 
     async def wait(self, seen: int, timeout_s: float) -> bool:
         """True as soon as ``count`` differs from ``seen``, False at the time-out."""
-        event = anyio.Event()
+        event = asyncio.Event()
         with self._lock:
             if self.count != seen:
                 return True
             self._waiting[event] = asyncio.get_running_loop()
         try:
-            with anyio.move_on_after(timeout_s):
-                await event.wait()
-                return True
+            async with asyncio.timeout(timeout_s):
+                return await event.wait()
+        except TimeoutError:
             return False
         finally:
             with self._lock:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-
-import anyio
 
 from ovnmig.core.views import SbView
 from ovnmig.drivers import ovn_sb_read as read
@@ -41,24 +40,25 @@ class OvnSouthbound:
         While the database cannot be read nothing can be seen, so that counts as waiting. Raises what
         ``predicate`` raises.
         """
-        deadline = anyio.current_time() + timeout_s
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
         while True:
             seen = self._client.changes.count
-            began = anyio.current_time()
+            began = clock()
             try:
                 picture = await self._client.read(lambda live: live.picture(read.view), grace_s=0)
             except DatabaseUnavailable:
                 picture = None
             if picture is not None and predicate(picture):
                 return True
-            cost_s = anyio.current_time() - began
-            left_s = deadline - anyio.current_time()
+            cost_s = clock() - began
+            left_s = deadline - clock()
             if left_s <= 0:
                 return False
             if self._client.changes.count != seen:
-                await anyio.sleep(min(cost_s, PAUSE_MAX_S, left_s))
+                await asyncio.sleep(min(cost_s, PAUSE_MAX_S, left_s))
             elif picture is None:
-                await anyio.sleep(min(PAUSE_MAX_S, left_s))
+                await asyncio.sleep(min(PAUSE_MAX_S, left_s))
             else:
                 await self._client.changes.wait(seen, left_s)
 

@@ -7,16 +7,16 @@ event loop.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-import anyio
-from anyio import to_thread
 from ovs import jsonrpc, stream
 from ovs.db import idl
 from ovsdbapp import api, exceptions
@@ -30,6 +30,8 @@ RECONNECT_GRACE_S = 3.0
 """How long a read waits for a broken connection to come back before it fails."""
 RECONNECT_MAX_MS = 1000
 """Longest pause between attempts to connect; python-ovs allows none shorter."""
+WORKERS = 8
+"""Calls to one database that may wait at the same time."""
 LOCK_POLL_S = 0.01
 """While the first answer about the lock is out; python-ovs gives no event for "somebody else has it"."""
 REBUILD_AFTER_S = 30.0
@@ -145,25 +147,29 @@ class OvsdbClient:
         self._api: _Api | None = None
         self._closed = False
         self._lock_name: str | None = None
+        # Threads of its own: calls that wait for one database must not keep others from running.
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix=schema)
 
     async def start(self) -> None:
         """Connect. Raises DatabaseUnavailable; later calls then try again by themselves."""
-        await to_thread.run_sync(self._connected, abandon_on_cancel=True)
+        await self._in_thread(self._connected)
 
     async def close(self) -> None:
         """Stop following the database."""
-        await to_thread.run_sync(self._close)
+        await asyncio.to_thread(self._close)
+        self._workers.shutdown(wait=False)
 
     async def read(self, fn: Callable[[LiveIdl], _T], grace_s: float = RECONNECT_GRACE_S) -> _T:
         """``fn`` on the copy, at one instant. Raises DatabaseUnavailable when the copy is not in step with
         the server."""
-        deadline = anyio.current_time() + grace_s
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + grace_s
         while True:
             seen = self.changes.count
             try:
-                return await to_thread.run_sync(partial(self._read, fn), abandon_on_cancel=True)
+                return await self._in_thread(partial(self._read, fn))
             except DatabaseUnavailable:
-                left = deadline - anyio.current_time()
+                left = deadline - clock()
                 if left <= 0 or self._closed:
                     raise
                 await self.changes.wait(seen, min(left, 0.25))
@@ -172,11 +178,11 @@ class OvsdbClient:
         """Run one command as one transaction and return its result. Raises what the command raises,
         RuntimeError on an OVSDB error, DatabaseUnavailable when it was not answered in time (it may then be
         carried out or not)."""
-        return await to_thread.run_sync(partial(self._execute, make))
+        return await self._in_thread(partial(self._execute, make))
 
     async def with_idl(self, fn: Callable[[LiveIdl], _T]) -> _T:
         """``fn`` on the copy whether it is in step or not."""
-        return await to_thread.run_sync(partial(self._with_idl, fn))
+        return await self._in_thread(partial(self._with_idl, fn))
 
     async def try_lock(self, name: str, timeout_s: float = 1.0) -> bool:
         """True while this connection holds the server's lock ``name``. The first call asks for it and waits a
@@ -192,8 +198,16 @@ class OvsdbClient:
         for _ in range(int(timeout_s / LOCK_POLL_S)):
             if await self.with_idl(ask):
                 break
-            await anyio.sleep(LOCK_POLL_S)
+            await asyncio.sleep(LOCK_POLL_S)
         return await self.with_idl(lambda live: live.in_step and live.has_lock)
+
+    async def _in_thread(self, fn: Callable[[], _T]) -> _T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._workers, fn)
+        except RuntimeError:
+            if self._closed:
+                raise DatabaseUnavailable(f"the connection to {self._schema} was closed") from None
+            raise
 
     def problem(self) -> str:
         """Empty when connected and in step, else what is wrong, in words. Takes no lock."""

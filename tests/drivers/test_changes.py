@@ -48,7 +48,7 @@ def test_a_change_after_the_loop_has_ended_is_no_error() -> None:
 
     async def leave() -> None:
         await changes.wait(0, 0.01)
-        changes._waiting[anyio.Event()] = asyncio.get_running_loop()
+        changes._waiting[asyncio.Event()] = asyncio.get_running_loop()
 
     asyncio.run(leave())
     changes.note()

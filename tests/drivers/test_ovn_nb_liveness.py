@@ -26,6 +26,10 @@ async def healthy(driver: OvnNorthbound) -> bool:
     return not await driver.healthy()
 
 
+async def unhealthy(driver: OvnNorthbound) -> bool:
+    return bool(await driver.healthy())
+
+
 async def unlocked(driver: OvnNorthbound) -> bool:
     return not await driver.try_lock()
 
@@ -35,9 +39,9 @@ async def test_a_restart_of_the_server_in_between_loses_nothing() -> None:
         spec = made_spec(await driver.view())
         made = await driver.apply(change(spec))
         server.stop()
+        await until(lambda: unhealthy(driver))
         with pytest.raises(DatabaseUnavailable):
             await driver.view()
-        assert await driver.healthy()
         server.start()
         await until(lambda: healthy(driver))
         again = await driver.apply(change(replace(spec, vlan=5), made.epoch))

@@ -67,9 +67,11 @@ async def house(*owners: str, **options: Any) -> AsyncIterator[tuple[DatabaseSer
     try:
         yield server, drivers
     finally:
-        for driver in drivers:
-            await driver.close()
-        server.remove()
+        try:
+            for driver in drivers:
+                await driver.close()
+        finally:
+            server.remove()
 
 
 def made_spec(nb: NbView, request: UdnRequest = REQUEST, owner: str = "house") -> UdnSpec:
