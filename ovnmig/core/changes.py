@@ -3,6 +3,7 @@ behind."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ovnmig.core import document, placement, rollback, topology
@@ -37,7 +38,7 @@ def plan(kind: CommitKind, current: UdnDocument, record: MigrationRecord, epoch:
             expected_epoch=epoch,
             document=document.encode(after),
             rows=None if kind is CommitKind.RECORD else topology.rows(current.spec, members),
-            ports=_ports(kind, record),
+            ports=_PORTS[kind](record) if kind in _PORTS else (),
             bump_nb_cfg=kind is CommitKind.PREPARE,
         ),
         after,
@@ -48,30 +49,20 @@ def _members(kind: CommitKind, current: UdnDocument, record: MigrationRecord) ->
     members = current.members
     if not record.moves_gateway:
         return members
-    match kind:
-        case CommitKind.RECORD:
-            return members
-        case CommitKind.PREPARE:
-            return placement.with_target(members, record.target)
-        case CommitKind.SWITCH:
-            return placement.raised(members, record.target)
-        case CommitKind.CLOSE:
-            # Whoever owns the gateway now stays first, so that closing never moves it.
-            owner = record.owner if any(m.chassis == record.owner for m in members) else record.target
-            return placement.trimmed(members, owner, current.spec.standby_count, record.source or None)
-        case CommitKind.RESTORE:
-            return record.members_before
+    if kind is CommitKind.PREPARE:
+        return placement.with_target(members, record.target)
+    if kind is CommitKind.SWITCH:
+        return placement.raised(members, record.target)
+    if kind is CommitKind.CLOSE:
+        # Whoever owns the gateway now stays first, so that closing never moves it.
+        owner = record.owner if any(m.chassis == record.owner for m in members) else record.target
+        return placement.trimmed(members, owner, current.spec.standby_count, record.source or None)
+    return record.members_before if kind is CommitKind.RESTORE else members
 
 
-def _ports(kind: CommitKind, record: MigrationRecord) -> tuple[PortEdit, ...]:
-    match kind:
-        case CommitKind.RECORD:
-            return ()
-        case CommitKind.PREPARE:
-            return rollback.prepare_port(record)
-        case CommitKind.SWITCH:
-            return rollback.switch_port(record)
-        case CommitKind.CLOSE:
-            return rollback.close_port(record)
-        case CommitKind.RESTORE:
-            return rollback.restore_port(record)
+_PORTS: Mapping[CommitKind, Callable[[MigrationRecord], tuple[PortEdit, ...]]] = {
+    CommitKind.PREPARE: rollback.prepare_port,
+    CommitKind.SWITCH: rollback.switch_port,
+    CommitKind.CLOSE: rollback.close_port,
+    CommitKind.RESTORE: rollback.restore_port,
+}

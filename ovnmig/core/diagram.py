@@ -18,9 +18,7 @@ def mermaid() -> str:
     edges: dict[tuple[State, State], list[str]] = {}
     for row in ROWS:
         if row.source is not row.target:
-            labels = edges.setdefault((row.source, row.target), [])
-            if row.says not in labels:
-                labels.append(row.says)
+            edges.setdefault((row.source, row.target), []).append(row.says)
     lines = [
         "stateDiagram-v2",
         f"    [*] --> {_name(State.REQUESTED)}",
