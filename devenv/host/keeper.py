@@ -94,27 +94,40 @@ async def open_daemon(address: str) -> tuple[asyncio.StreamReader, asyncio.Strea
 CUT_OFF = (OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
 
 
+async def close(writer: asyncio.StreamWriter) -> None:
+    """Closes a connection that may be broken already."""
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
 async def relay_channel(address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Carries one connection of the command channel to the daemon, frames untouched."""
     with contextlib.suppress(*CUT_OFF):
         far_reader, far_writer = await open_daemon(address)
-        await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
-        far_writer.close()
-    writer.close()
+        try:
+            await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
+        finally:
+            await close(far_writer)
+    with contextlib.suppress(*CUT_OFF):
+        await close(writer)
 
 
 async def relay_rest(address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Carries one connection of the REST relay to the guest's loopback."""
     with contextlib.suppress(*CUT_OFF):
         far_reader, far_writer = await open_daemon(address)
-        request = {"op": "connect", "node": REST_NODE, "host": "127.0.0.1", "port": REST_PORT}
-        far_writer.write(wire.pack_json(wire.REQUEST, request))
-        kind, length = wire.unpack_header(await far_reader.readexactly(wire.HEADER.size))
-        await far_reader.readexactly(length)
-        if kind == wire.READY:
-            await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
-        far_writer.close()
-    writer.close()
+        try:
+            request = {"op": "connect", "node": REST_NODE, "host": "127.0.0.1", "port": REST_PORT}
+            far_writer.write(wire.pack_json(wire.REQUEST, request))
+            kind, length = wire.unpack_header(await far_reader.readexactly(wire.HEADER.size))
+            await far_reader.readexactly(length)
+            if kind == wire.READY:
+                await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
+        finally:
+            await close(far_writer)
+    with contextlib.suppress(*CUT_OFF):
+        await close(writer)
 
 
 def write_end(run_dir: str, reason: str) -> None:
