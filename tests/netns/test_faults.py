@@ -60,6 +60,19 @@ def test_lost_acknowledgements_do_not_change_the_count(pair: Pair) -> None:
     assert len(identities_in(pair.write, 9)) == 2000
 
 
+def test_a_refusal_whose_answer_was_lost_is_not_taken_for_a_success(pair: Pair) -> None:
+    batch = sessions(2000)
+    (group,) = batch
+    values = group.values.copy()
+    values[:, group.shape.at("nat_src_port")] = group.values[::-1, group.shape.at("nat_src_port")]
+    assert Applier(pair.write).apply(Batch((type(group)(group.shape, values),)), 9).created == 2000
+    with inside(pair.target, lambda: NetlinkSocket(receive_buffer=2048)) as small:
+        outcome = Applier(small).apply(batch, 9)
+    assert outcome.refused == {"the session lives here with another translation": 2000}
+    assert outcome.total == 2000
+    assert sorted(outcome.not_applied) == sorted(batch.keys().tolist())
+
+
 def test_entries_that_vanish_are_named_and_put_back(pair: Pair) -> None:
     batch = sessions(500)
     Applier(pair.write).apply(batch, 9)
