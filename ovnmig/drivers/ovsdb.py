@@ -8,7 +8,6 @@ event loop.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,12 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from ovs import jsonrpc, stream
+from ovs import stream
 from ovs.db import idl
 from ovsdbapp import api, exceptions
 from ovsdbapp.backend.ovs_idl import Backend, command, connection, idlutils
 
 from ovnmig.drivers.changes import Changes
+from ovnmig.drivers.ovsdb_request import RequestFailed, ask
 from ovnmig.engine.protocols import DatabaseUnavailable
 
 _T = TypeVar("_T")
@@ -30,6 +30,8 @@ RECONNECT_GRACE_S = 3.0
 """How long a read waits for a broken connection to come back before it fails."""
 RECONNECT_MAX_MS = 1000
 """Longest pause between attempts to connect; python-ovs allows none shorter."""
+PROBE_MS = 5000
+"""A server silent for this long is probed, and left after as long again without an answer."""
 WORKERS = 8
 """Calls to one database that may wait at the same time."""
 LOCK_POLL_S = 0.01
@@ -62,6 +64,8 @@ class LiveIdl(connection.OvsdbIdl):
         super().__init__(remotes, helper)
         # python-ovs waits up to 8 s between attempts by default; migrations wait with it.
         self._session.reconnect.set_backoff(1000, RECONNECT_MAX_MS)
+        # Set here: the argument of that name is ignored when the first remote is a Unix socket.
+        self._session.reconnect.set_probe_interval(PROBE_MS)
         self.changes = changes
         self.cache: dict[Any, Any] = {}
         self.in_step_at = time.monotonic()
@@ -312,16 +316,10 @@ def _fetch_schema(remotes: str, name: str, timeout_s: float) -> dict[str, Any]:
     """The live schema, from the first remote that answers. Raises DatabaseUnavailable."""
     reasons = []
     for remote in idlutils.parse_connection(remotes):
-        error, opened = stream.Stream.open_block(stream.Stream.open(remote), int(timeout_s * 1000))
-        if error:
-            reasons.append(f"{remote}: {os.strerror(error)}")
-            continue
-        rpc = jsonrpc.Connection(opened)
-        error, reply = rpc.transact_block(jsonrpc.Message.create_request("get_schema", [name]))
-        rpc.close()
-        if error or reply is None or reply.error:
-            reasons.append(f"{remote}: {reply.error if reply is not None else 'connection closed'}")
-            continue
-        schema: dict[str, Any] = reply.result
-        return schema
+        try:
+            schema: dict[str, Any] = ask(remote, "get_schema", [name], timeout_s)
+        except RequestFailed as failure:
+            reasons.append(f"{remote}: {failure}")
+        else:
+            return schema
     raise DatabaseUnavailable(f"no server of {name} answered ({'; '.join(reasons)})")

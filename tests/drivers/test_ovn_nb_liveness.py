@@ -8,6 +8,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
+from ovnmig.drivers import ovsdb
 from ovnmig.drivers.ovn_nb import OvnNorthbound
 from ovnmig.engine.protocols import DatabaseUnavailable
 from tests.nb.world import change, deletion, house, insert, made_spec
@@ -129,3 +130,32 @@ async def test_a_silent_server_is_reported_in_time_and_the_view_tells_what_becam
                 await driver.wait_changed(1)
         assert (await driver.apply(change(spec, record.epoch))).wrote is False
         await driver.close()
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_no_server() -> None:
+    async with house() as (server, [_]):
+        driver = OvnNorthbound(server.remote, owner="house", timeout_s=0.5)
+        server.pause()
+        try:
+            with pytest.raises(DatabaseUnavailable, match="timed out"):
+                await driver.start()
+        finally:
+            server.resume()
+        assert (await driver.view()).switches
+        await driver.close()
+
+
+async def test_a_copy_that_no_longer_hears_from_its_server_is_not_called_healthy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ovsdb, "PROBE_MS", 1000)
+    async with house() as (server, [driver]):
+        await driver.view()
+        assert await driver.healthy() == ""
+        server.pause()
+        try:
+            await until(lambda: unhealthy(driver))
+            assert "has not answered for" in await driver.healthy()
+        finally:
+            server.resume()
+        await until(lambda: healthy(driver))
