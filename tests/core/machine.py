@@ -118,9 +118,13 @@ def event_variants(record: MigrationRecord) -> Iterator[Event]:
     """For every type of event, the answers a condition distinguishes."""
     yield Committed(record, 5)
     yield Committed(replace(record, phase=Phase.FAILED, reason="x", ended_at=1.0), 5)
+    yield from OUTSIDE_EVENTS
+
+
+def _outside_events() -> Iterator[Event]:
     yield CommitFailed("not connected")
     yield Recovered(9)
-    good = ready_target(record)
+    good = ready_target(a_record())
     yield TargetObserved(5, good)
     yield TargetObserved(4, good)
     yield TargetObserved(5, replace(good, zones={}))
@@ -150,6 +154,10 @@ def event_variants(record: MigrationRecord) -> Iterator[Event]:
     yield CancelOrdered()
     yield NewRequest()
     yield DeadlinePassed()
+
+
+OUTSIDE_EVENTS = tuple(_outside_events())
+"""All but the answers of a commit, which carry a record."""
 
 
 Script = Callable[["Driver", Effect], Event | None]

@@ -327,7 +327,8 @@ class Transfer:
 
 @dataclass
 class FakeAgent:
-    """One node's agent. ``down`` in words: unreachable. ``copy_state``: what a started transfer answers."""
+    """One node's agent. ``down`` in words: unreachable. ``copy_state``: what a started transfer answers.
+    ``forgets_next``: it restarts just before its next final delta."""
 
     chassis: str
     down: str = ""
@@ -345,6 +346,7 @@ class FakeAgent:
     arm_fails: str = ""
     ended: list[str] = field(default_factory=list)
     hangs: bool = False
+    forgets_next: bool = False
 
     def restart(self) -> None:
         """Lose all memory."""
@@ -409,6 +411,9 @@ class FakeAgents:
 
     async def finish_transfer(self, chassis: str, transfer_id: str) -> TransferStatus:
         agent = await self._agent(chassis)
+        if agent.forgets_next:
+            agent.forgets_next = False
+            agent.restart()
         if transfer_id not in agent.transfers:
             raise AgentRefused(f"no transfer {transfer_id}")
         if self._status(agent, transfer_id).state is not TransferState.FAILED:
