@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from ovnmig.core import usage
 from ovnmig.core.rows import ColumnValue, Parent, Row, Scalar
-from ovnmig.core.views import OwnedRow
+from ovnmig.core.udn import Member
+from ovnmig.core.views import NbView, OwnedRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,19 @@ def words(difference: Diff) -> tuple[str, ...]:
         f"{d.existing.table} row {d.existing.role!r} is not wanted any more" for d in difference.deletes
     )
     return tuple(lines)
+
+
+def strangers(nb: NbView, external_port: str, members: Iterable[Member]) -> tuple[str, ...]:
+    """Candidates in the gateway port's set that ovnmig did not put there, in words: one could take the port without
+    having its sessions. The next write of the UDN's rows removes them."""
+    known = {member.chassis for member in members}
+    ports = (port for router in nb.routers for port in router.ports if port.name == external_port)
+    return tuple(
+        f"Gateway_Chassis of {chassis!r} with priority {priority} was added by somebody else"
+        for port in ports
+        for chassis, priority in sorted(port.gateway_chassis)
+        if chassis not in known
+    )
 
 
 def _key_words(

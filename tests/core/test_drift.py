@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ovnmig.core.drift import Delete, Diff, Insert, Update, diff, words
+from ovnmig.core.drift import Delete, Diff, Insert, Update, diff, strangers, words
 from ovnmig.core.rows import Parent, Row
 from ovnmig.core.topology import rows
 from ovnmig.core.udn import Member
-from ovnmig.core.views import OwnedRow
-from tests.core.worlds import spec
+from ovnmig.core.views import NbView, OwnedRow
+from tests.core.worlds import router, router_port, spec
 
 PAIR = (Member(20, "b"), Member(10, "a"))
 
@@ -118,3 +118,12 @@ def test_sets_are_shown_in_order() -> None:
     assert words(diff(before, [Row("p", "T", {"networks": ("b", "a")})])) == (
         "T row 'p': networks is [], [a, b] is wanted",
     )
+
+
+def test_a_candidate_of_somebody_else_is_named() -> None:
+    port = replace(router_port("ovnmig-blue-ext"), gateway_chassis=(("z", 99), ("b", 20), ("a", 7)))
+    nb = NbView(routers=(router("ovnmig-blue", router_port("other"), port),))
+    assert strangers(nb, "ovnmig-blue-ext", PAIR) == (
+        "Gateway_Chassis of 'z' with priority 99 was added by somebody else",
+    )
+    assert strangers(nb, "ovnmig-green-ext", PAIR) == ()
