@@ -133,8 +133,8 @@ def words(difference: Diff) -> tuple[str, ...]:
 
 
 def strangers(nb: NbView, external_port: str, members: Iterable[Member]) -> tuple[str, ...]:
-    """Candidates in the gateway port's set that ovnmig did not put there, in words: one could take the port without
-    having its sessions. The next write of the UDN's rows removes them."""
+    """Candidates in the gateway port's set that ovnmig did not put there, in words: one could take the port
+    without having its sessions. The next write of the UDN's rows removes them."""
     known = {member.chassis for member in members}
     ports = (port for router in nb.routers for port in router.ports if port.name == external_port)
     return tuple(

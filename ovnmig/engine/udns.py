@@ -59,7 +59,9 @@ class Udns:
                 stored = self._find(nb, name)
                 self._free(stored)
                 spec = self._resolve(request, nb, sb, stored.document.spec)
-                placed = placement.choose(spec, nb, sb, current=stored.document.members)
+                # Asking for a standby is the word for the second of silence it costs a lone gateway.
+                grow = spec.standby_count > stored.document.spec.standby_count
+                placed = placement.choose(spec, nb, sb, current=stored.document.members, grow=grow)
                 _keep_owner(stored.document, placed)
                 try:
                     wrote = await self._write(
@@ -159,7 +161,9 @@ class Udns:
 def drifted(stored: UdnDocument, nb: NbView) -> tuple[str, ...]:
     """How the UDN's rows differ from what its record says, in words."""
     owned = [row for row in nb.owned if row.udn == stored.spec.name]
-    return drift.words(drift.diff(owned, topology.rows(stored.spec, stored.members)))
+    differences = drift.words(drift.diff(owned, topology.rows(stored.spec, stored.members)))
+    port = topology.gateway_names(stored.spec).external_port
+    return differences + drift.strangers(nb, port, stored.members)
 
 
 def _keep_owner(current: UdnDocument, placed: Placement) -> None:
