@@ -71,14 +71,9 @@ def copy_lost(run: Run, event: CopyObserved) -> bool:
 
 
 def lagging(run: Run, event: CopyObserved) -> bool:
-    """Something that could be in step is not."""
+    """Something that could be in step is not (also: the VM was plugged on the target, so its own zone can be
+    copied)."""
     return bool(legs.lagging(run.record, event.statuses, event.port_zone_there, run.port_lost))
-
-
-def lagging_port(run: Run, event: CopyObserved) -> bool:
-    """The VM was plugged on the target after ready was reached: its own zone can be copied now."""
-    missing = legs.port_leg_missing(run.record, event.statuses, event.port_zone_there)
-    return missing and not run.port_lost
 
 
 def auto(run: Run, _event: Event) -> bool:

@@ -132,9 +132,7 @@ def _copying() -> Iterator[Row]:
 
 def _ready() -> Iterator[Row]:
     yield _row(S.READY, CopyObserved, S.COPYING, "the copy was lost", do.copy_missed, when.copy_missed)
-    yield _row(
-        S.READY, CopyObserved, S.COPYING, "the VM is plugged on the target", do.copy_on, when.lagging_port
-    )
+    yield _row(S.READY, CopyObserved, S.COPYING, "not in step any more", do.copy_on, when.lagging)
     yield _row(S.READY, CopyObserved, S.READY, "still in step", do.ready_kept)
     yield _row(S.READY, VmArrived, S.ARMING, "the VM arrived", end.arm_after_arrival, when.auto_gateway)
     yield _row(

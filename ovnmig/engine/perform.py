@@ -91,6 +91,10 @@ class Performer:
                     statuses[leg] = await self._leg(job, leg, leg in start)
             if Leg.PORT in statuses and statuses[Leg.PORT] is None:
                 there = await self._port_zone_there(job)
+            elif legs.lagging(job.record, statuses, there, port_lost=False):
+                # A source agent tries for long to reach a target that is gone; asking the target tells at
+                # once.
+                await self._agents.node(job.record.target)
         except AGENT_ERRORS as error:
             return CopyObserved(statuses, there, str(error))
         except DatabaseUnavailable as error:

@@ -347,6 +347,7 @@ class FakeAgent:
     ended: list[str] = field(default_factory=list)
     hangs: bool = False
     forgets_next: bool = False
+    notices_dead_peer: bool = True
 
     def restart(self) -> None:
         """Lose all memory."""
@@ -401,8 +402,9 @@ class FakeAgents:
         transfer = agent.transfers[ident]
         if transfer.state not in (TransferState.FINAL, TransferState.FAILED):
             peer = self.nodes[transfer.order.peer.chassis]
-            transfer.state = TransferState.FAILED if peer.down else agent.copy_state
-            transfer.reason = peer.down and f"{peer.chassis}: {peer.down}"
+            lost = bool(peer.down) and agent.notices_dead_peer
+            transfer.state = TransferState.FAILED if lost else agent.copy_state
+            transfer.reason = f"{peer.chassis}: {peer.down}" if lost else ""
         return TransferStatus(ident, transfer.state, Counts(read=5, created=5), reason=transfer.reason)
 
     async def transfer(self, chassis: str, transfer_id: str) -> TransferStatus | None:

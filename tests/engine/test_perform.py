@@ -247,3 +247,14 @@ async def test_what_is_no_order_is_refused() -> None:
     one = await stage()
     with pytest.raises(ValueError, match="no order"):
         await one.perform(Answer(True, "x"))
+
+
+async def test_a_dead_target_is_noticed_while_its_source_still_tries_to_reach_it() -> None:
+    one = await stage(port=None, port_source="")
+    one.world.agents.nodes["A"].copy_state = TransferState.CONNECTING
+    one.world.agents.nodes["A"].notices_dead_peer = False
+    await one.perform(Copy(start=(Leg.GATEWAY,)))
+    one.world.agents.nodes["B"].down = "no route to host"
+    event = await one.perform(Copy())
+    assert isinstance(event, CopyObserved)
+    assert event.problem == "no route to host"

@@ -144,7 +144,8 @@ class Teller:
         await self.world.clock.settle()
 
     async def do_agent(self, chassis: str, what: str, *words: str) -> None:
-        """An agent's fate: ``down WORDS``, ``up``, ``restart``, ``slow`` (copies without end), ``quick``."""
+        """An agent's fate: ``down WORDS``, ``up``, ``restart``, ``slow`` (copies without end), ``quick``,
+        ``reconnects`` (tries to reach its peer again)."""
         agent = self.world.agents.nodes[chassis]
         match what:
             case "down":
@@ -155,6 +156,8 @@ class Teller:
                 agent.restart()
             case "slow":
                 agent.copy_state = TransferState.COPYING
+            case "reconnects":
+                agent.copy_state, agent.notices_dead_peer = TransferState.CONNECTING, False
             case "quick":
                 agent.copy_state = TransferState.IN_STEP
             case _:
