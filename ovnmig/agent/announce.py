@@ -71,15 +71,18 @@ class Armed:
             try:
                 await self._connected()
             except (OpenFlowError, LookupError) as error:
-                self._reason = str(error)
-                _log.warning("announcement %s: %s", self.order.id, error)
+                self._complain(str(error))
             except BaseExceptionGroup as several:
                 errors, rest = several.split((OpenFlowError, LookupError))
                 if rest is not None:
                     raise
-                self._reason = "; ".join(map(str, errors.exceptions)) if errors else ""
-                _log.warning("announcement %s: %s", self.order.id, self._reason)
+                self._complain("; ".join(map(str, errors.exceptions)) if errors else "")
             await asyncio.sleep(RETRY_S)
+
+    def _complain(self, reason: str) -> None:
+        if reason != self._reason:
+            _log.warning("announcement %s: %s", self.order.id, reason)
+        self._reason = reason
 
     async def _connected(self) -> None:
         """Both connections are made before the claim: afterwards every millisecond is traffic lost."""
@@ -114,21 +117,35 @@ class Armed:
     async def _announce(self, out: Switch) -> None:
         while True:
             await self._claimed.wait()
+            self._claimed.clear()
             began = time.monotonic()
             for at_s in REPEATS_S:
-                await asyncio.sleep(max(0.0, began + at_s - time.monotonic()))
-                self._claimed.clear()
-                resident = tuple(one for one in self._addresses if one in self._flows.values())
-                if not resident:
+                if at_s and await self._claimed_within(began + at_s - time.monotonic()):
+                    break  # more flows came in: begin anew with them
+                if not await self._burst(out):
                     break
-                # Looked up each time: ovn-controller may have made the patch port anew.
-                _, patch = ovs.patch_port(self._view(), self._chassis, self.order.localnet_port)
-                frames = packets.announcement(self._mac, resident, self.order.vlan)
-                await out.send(patch.ofport, frames)
-                self.frames_sent += len(frames)
-                if at_s == 0.0:
+                if not at_s:
                     self._announced_at = time.time()
-                    _log.info("announced %s for %s", ", ".join(map(str, resident)), self.order.id)
+
+    async def _claimed_within(self, time_s: float) -> bool:
+        try:
+            async with asyncio.timeout(max(0.0, time_s)):
+                await self._claimed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _burst(self, out: Switch) -> bool:
+        """Send all frames once; False when the port is no longer here."""
+        resident = tuple(one for one in self._addresses if one in self._flows.values())
+        if not resident:
+            return False
+        # Looked up each time: ovn-controller may have made the patch port anew.
+        _, patch = ovs.patch_port(self._view(), self._chassis, self.order.localnet_port)
+        frames = packets.announcement(self._mac, resident, self.order.vlan)
+        await out.send(patch.ofport, frames)
+        self.frames_sent += len(frames)
+        return True
 
 
 class Announcements:

@@ -100,8 +100,11 @@ class LocalDatabase:
 
     async def stop(self) -> None:
         """End the thread; the last view stays."""
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
         os.write(self._stop_write, b"x")
-        await asyncio.to_thread(self._thread.join)
+        self._thread.join()
         os.close(self._stop_read)
         os.close(self._stop_write)
 

@@ -22,6 +22,8 @@ MAX_MESSAGE: Final = 65535
 _HEADER = struct.Struct("!BBHI")
 _NO_BUFFER = 0xFFFFFFFF
 _ANY = 0xFFFFFFFF
+_HELLO_FAILED = 0
+_NO_VERSION = "the bridge speaks no OpenFlow version from 1.3 to 1.5: see its 'protocols' column"
 _ALL_TABLES = 0xFF
 _NORMAL = 0xFFFFFFFA
 _FLOW_MONITOR = 16
@@ -164,7 +166,9 @@ def flow_updates(message: Message) -> list[FlowUpdate]:
 
 def error_text(message: Message) -> str:
     """The switch's refusal in numbers, which the OpenFlow specification lists."""
-    kind, code = struct.unpack_from("!HH", message.body) if len(message.body) >= 4 else (0, 0)
+    kind, code = struct.unpack_from("!HH", message.body) if len(message.body) >= 4 else (-1, -1)
+    if kind == _HELLO_FAILED:
+        return _NO_VERSION
     return f"the bridge refused a request: OpenFlow error type {kind} code {code}"
 
 
