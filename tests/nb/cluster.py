@@ -3,6 +3,7 @@ real claims)."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from tests.nb.server import DatabaseServer, northbound, southbound
 
-OVS_SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+OVS_SCHEMA = Path(os.environ.get("OVS_SCHEMA_DIR", "/usr/share/openvswitch")) / "vswitch.ovsschema"
 
 
 def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 15.0) -> None:
@@ -103,13 +104,11 @@ class Chassis(Processes):
 
     def zones(self) -> dict[str, str]:
         """Zone key -> number as br-int has them."""
-        text = self.run(*self._vsctl, "get", "bridge", "br-int", "external_ids")
-        pairs = (pair.rpartition("=") for pair in text.strip().strip("{}").split(", "))
-        return {
-            key.strip('"').removeprefix("ct-zone-"): number.strip('"')
-            for key, _, number in pairs
-            if key.strip('"').startswith("ct-zone-")
-        }
+        listing = self.run(
+            *self._vsctl, "--format=json", "--columns=external_ids", "list", "bridge", "br-int"
+        )
+        ((_, pairs),) = json.loads(listing)["data"][0]
+        return {key.removeprefix("ct-zone-"): number for key, number in pairs if key.startswith("ct-zone-")}
 
 
 class Cluster:
