@@ -26,7 +26,7 @@ def show(udn: UdnArgument, json_out: JsonOption = False, url: UrlOption = DEFAUL
     pairs(
         [
             ("udn", answer["udn"]),
-            ("owner", answer["owner"] or "nobody claims the gateway"),
+            ("owner", answer["owner"] or "not claimed yet"),
             ("vips", answer["vips"]),
             ("router", answer["router"]),
             ("HA set", [f"{m['chassis']} (priority {m['priority']})" for m in answer["members"]]),

@@ -27,9 +27,8 @@ KeyOption = Annotated[
 def show_migration(now: Document) -> None:
     """A migration for a person."""
     counts = now["counts"]
-    phases = [
-        f"{phase} {clock(at)}  {now['phase_s'].get(phase, '')}" for phase, at in now["phase_at"].items()
-    ]
+    spent = {phase: f"  {seconds:.3f} s" for phase, seconds in now["phase_s"].items()}
+    phases = [f"{phase} {clock(at)}{spent.get(phase, '')}" for phase, at in now["phase_at"].items()]
     port = f"{now['port']} (was on {now['port_source'] or 'no chassis'})" if now["port"] else "none"
     moved = f"{now['source'] or '-'} -> {now['target']}"
     gateway = moved if now["moves_gateway"] else f"stays on {now['source'] or '-'}"

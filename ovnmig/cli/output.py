@@ -47,6 +47,17 @@ def cell(value: object) -> str:
     return str(value)
 
 
+def _print(made: Table) -> None:
+    out = console()
+    if out.is_terminal:
+        out.print(made)
+        return
+    with out.capture() as captured:
+        out.print(made)
+    for line in captured.get().splitlines():
+        sys.stdout.write(line.rstrip() + "\n")
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """A table, or the sentence ``empty`` when there are no rows."""
     listed = list(rows)
@@ -58,7 +69,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
         made.add_column(column, overflow="fold")
     for row in listed:
         made.add_row(*(Text(cell(value)) for value in row))
-    console().print(made)
+    _print(made)
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> None:
@@ -71,7 +82,7 @@ def pairs(rows: Iterable[tuple[str, object]]) -> None:
         lines = [cell(v) for v in value] if many and isinstance(value, list | tuple) else [cell(value)]
         for index, line in enumerate(lines):
             made.add_row(Text(name if index == 0 else ""), Text(line))
-    console().print(made)
+    _print(made)
 
 
 def say(text: str) -> None:

@@ -94,7 +94,7 @@ def _show(udn: Document) -> None:
             ("snat zone", udn["snat_zone"] or "off (differs per chassis)"),
             ("policy", udn["policy"] + (f", anchor {udn['anchor']}" if udn["anchor"] else "")),
             ("router", udn["router"]),
-            ("owner", udn["owner"] or "nobody claims the gateway"),
+            ("owner", udn["owner"] or "not claimed yet"),
             ("HA set", [f"{m['chassis']} (priority {m['priority']})" for m in udn["members"]]),
             ("protected", udn["protected"] or "no: a lone gateway dies with its node"),
             ("placement", [f"{chassis}: {why}" for chassis, why in udn["placement"].items()]),

@@ -14,7 +14,6 @@ UDN_CREATE: Example = {
     "nexthops": ["172.16.1.1", "2001:db8:1::1"],
     "create_switch": True,
     "policy": "follow",
-    "anchor": "vm1",
 }
 
 UDN_CHANGE: Example = {k: v for k, v in UDN_CREATE.items() if k != "name"} | {
@@ -36,7 +35,7 @@ UDN: Example = {
     "inner_mac": "0a:58:0a:01:00:01",
     "external_mac": "0a:58:ac:10:01:64",
     "policy": "follow",
-    "anchor": "vm1",
+    "anchor": None,
     "standby_count": 1,
     "chassis": [],
     "epoch": 1,
@@ -45,9 +44,9 @@ UDN: Example = {
     "protected": True,
     "members": [{"chassis": "chassis-1", "priority": 20}, {"chassis": "chassis-2", "priority": 10}],
     "placement": {
-        "chassis-1": "active: maps 'public' and hosts the anchor 'vm1'",
-        "chassis-2": "standby: maps 'public'",
-        "chassis-3": "not chosen: does not map 'public'",
+        "chassis-1": "active: maps public",
+        "chassis-2": "standby: maps public",
+        "chassis-3": "not eligible: does not map public",
     },
     "drift": [],
     "migration": None,

@@ -195,7 +195,7 @@ def udn_answer(state: UdnState) -> UdnAnswer:
         router=state.router,
         protected=state.protected,
         members=_members(state),
-        placement=dict(state.placement.reasons),
+        placement=dict(sorted(state.placement.reasons.items())),
         drift=list(state.drift),
         migration=state.migration,
         changed=state.changed,

@@ -46,7 +46,6 @@ class Service:
             "OVNMIG_SB": self.sb.remote,
             "OVNMIG_PKI_DIR": str(folder / "pki"),
             "OVNMIG_HISTORY_FILE": str(folder / "history.sqlite"),
-            "OVNMIG_LISTEN_PORT": "0",
         }
         self._process: subprocess.Popen[bytes] | None = None
         assert self.cli("pki", "init")[0] == 0
@@ -71,11 +70,12 @@ class Service:
         document: dict[str, Any] = json.loads(out)
         return document
 
-    def start(self, role: str = "leader") -> None:
-        """Start it; returns when it is ready in that role."""
+    def start(self, role: str = "leader", port: str = "0") -> None:
+        """Start it on that port (0: any); returns when it is ready in that role."""
+        environment = self.environment | {"OVNMIG_LISTEN_PORT": port}
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ovnmig", "serve"], stdout=log, stderr=log, env=self.environment
+                [sys.executable, "-m", "ovnmig", "serve"], stdout=log, stderr=log, env=environment
             )
         self.until(lambda: '"service started"' in self.log.read_text(encoding="utf-8"), "it starts")
         (started,) = [
@@ -168,6 +168,22 @@ def test_a_restart_finds_everything_again_and_stopping_is_clean(service: Service
     assert service.stop(signal.SIGKILL) == -signal.SIGKILL
     service.start()
     assert service.answer("udn", "show", NAME)["epoch"] == created["epoch"]
+
+
+@pytest.mark.timeout(180)
+def test_clients_that_follow_events_do_not_hold_up_the_end(service: Service) -> None:
+    words = [sys.executable, "-m", "ovnmig", "watch", "--after", "0", "--json"]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=service.environment
+    ) as watch:
+        assert watch.stdout is not None
+        assert json.loads(watch.stdout.readline())["kind"] == "lead"
+        assert service.stop() == 0
+        assert "timeout" not in service.log.read_text(encoding="utf-8")
+        service.start(port=service.environment["OVNMIG_URL"].rpartition(":")[2])
+        assert json.loads(watch.stdout.readline())["kind"] == "lead", "it goes on where it was"
+        watch.terminate()
+        assert b"trying again" in watch.communicate()[1]
 
 
 @pytest.mark.timeout(180)

@@ -20,7 +20,6 @@ def test_a_request_becomes_the_cores_with_addresses_as_objects() -> None:
         port_range=(1024, 65535),
         snat_zone=40000,
         policy=Policy.FOLLOW,
-        anchor="vm1",
     )
 
 
