@@ -61,7 +61,7 @@ def migration_routes(controller: ControllerApi) -> APIRouter:
 
     @router.get("", operation_id="listMigrations", responses=problems(422, 503))
     async def list_migrations(query: MigrationFilterQuery) -> MigrationList:
-        """The latest migration of every UDN, or of one, the newest first."""
+        """Migrations in flight and the last ended ones of each UDN (or of one UDN), the newest first."""
         records = await controller.migrations(udn=query.udn)
         ordered = sorted(records, key=lambda r: r.created_at, reverse=True)
         return MigrationList(migrations=[migration_answer(r) for r in ordered])
