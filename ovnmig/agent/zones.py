@@ -8,6 +8,7 @@ entries put in before it would be flushed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ovnmig.agent import ovs
 from ovnmig.agent.localdb import LocalView
@@ -52,10 +53,16 @@ def shared(view: LocalView, chassis: str, zones: Iterable[ZoneRef]) -> list[str]
     out = []
     for zone in zones:
         own = number(view, chassis, zone)
-        others = sorted(set(users.get(str(own), ())) - set(_keys(zone)))
+        others = sorted(set(users.get(str(own), ())) - _own(zone))
         if own is not None and others:
             out.append(f"zone {own} of {zone.key!r} is used by {', '.join(map(repr, others))} too")
     return out
+
+
+def _own(zone: ZoneRef) -> set[str]:
+    """All names under which the same router or port may use a number."""
+    kinds = (zone.kind,) if zone.kind is ZoneKind.PORT else (ZoneKind.SNAT, ZoneKind.DNAT)
+    return {key for kind in kinds for key in _keys(replace(zone, kind=kind))}
 
 
 def _keys(zone: ZoneRef) -> list[str]:

@@ -8,11 +8,28 @@ from tests.house.tree import ROOT, tracked
 
 # Module -> the test file that tests it, where that is not the mirrored one.
 ELSEWHERE: dict[str, str] = {
+    "ovnmig/agent/announce.py": "tests/netns/test_agent_announce.py",
+    "ovnmig/agent/contract.py": "tests/agent/test_app.py",
+    "ovnmig/agent/link.py": "tests/netns/test_agent_stream.py",
+    "ovnmig/agent/localdb.py": "tests/netns/test_agent_announce.py",
+    "ovnmig/agent/main.py": "tests/netns/agent_program.py",
+    "ovnmig/agent/parts.py": "tests/drivers/test_node_agent.py",
+    "ovnmig/agent/peer.py": "tests/drivers/test_node_agent.py",
+    "ovnmig/agent/settings.py": "tests/netns/agent_program.py",
+    "ovnmig/agent/sink.py": "tests/netns/test_agent_stream.py",
+    "ovnmig/agent/switch.py": "tests/netns/test_agent_announce.py",
+    "ovnmig/agent/transfers.py": "tests/netns/test_agent_transfer.py",
     "ovnmig/cli/exits.py": "tests/cli/test_client.py",
     "ovnmig/service/examples.py": "tests/test_contract.py",
 }
 # Module -> why nothing tests it on its own.
 WITHOUT: dict[str, str] = {
+    "ovnmig/agent/node.py": "answers about a node: tests/netns/test_agent_start.py asks an agent that runs",
+    "ovnmig/agent/problems.py": "every refusal in tests/agent/test_app.py and tests/netns is one",
+    "ovnmig/agent/sender.py": "one half of a stream: tests/netns/test_agent_transfer.py runs both",
+    "ovnmig/agent/source.py": "one half of a stream: tests/netns/test_agent_transfer.py runs both",
+    "ovnmig/agent/stream.py": "the listener: tests/netns/test_agent_stream.py connects to it",
+    "ovnmig/agent/worker.py": "a thread with a conntrack socket: every transfer in tests/netns runs in it",
     "ovnmig/cli/options.py": "declarations of options; every command's test uses them",
 }
 
