@@ -94,6 +94,8 @@ TCP_FLAGS_CARRIED = 0x0F
 """Window scale, SACK, close-init and liberal. MAXACK_SET (0x20) must never be carried: its bound
 ``td_maxack`` cannot be, and a later RST would be invalid for half of all sequence numbers."""
 TCP_WSCALE_MAX = 14
+SCTP_STATE_MAX = 8
+"""HEARTBEAT_SENT; the kernel refuses more with ERANGE."""
 
 IPPROTO_ICMP = 1
 IPPROTO_TCP = 6

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ovnmig.conntrack import hashing
 from ovnmig.conntrack.hashing import Hashes
-from ovnmig.conntrack.messages import IPPROTO_TCP, TCP_WSCALE_MAX, TcpState
+from ovnmig.conntrack.messages import IPPROTO_TCP, SCTP_STATE_MAX, TCP_WSCALE_MAX, TcpState
 from ovnmig.conntrack.program import Words
 from ovnmig.conntrack.shape import Shape, shape_of
 from ovnmig.conntrack.spec import Spec
@@ -217,6 +217,8 @@ def check(group: Group) -> None:
         for name, limit in (("state", TcpState.SYN_SENT2), ("wscale_orig", TCP_WSCALE_MAX)):
             _check_byte(group, name, int(limit))
         _check_byte(group, "wscale_reply", TCP_WSCALE_MAX)
+    elif shape.spec.info and len(group):
+        _check_byte(group, "state", SCTP_STATE_MAX)
 
 
 def _check_byte(group: Group, name: str, limit: int) -> None:

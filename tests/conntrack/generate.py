@@ -138,7 +138,7 @@ def dumped(draw: st.DrawFn) -> Dumped:
         (draw(st.integers(0, 9)), draw(st.integers(0, 14)), draw(st.integers(0, 14)), draw(byte), draw(byte))
         if proto == 6
         else None,
-        (draw(st.integers(0, 9)), draw(_WORD), draw(_WORD)) if proto == 132 else None,
+        (draw(st.integers(0, 8)), draw(_WORD), draw(_WORD)) if proto == 132 else None,
         draw(_WORD),
         draw(st.sampled_from([b"", bytes(16), bytes(range(16))])),
         draw(st.sampled_from(["", "ftp", "Q.931"])),

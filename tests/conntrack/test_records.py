@@ -104,6 +104,19 @@ def test_values_the_kernel_would_refuse_are_refused_before(name: str, value: int
         decode(encode(_tcp(**{name: value})))
 
 
+def test_an_sctp_state_the_kernel_would_refuse_is_refused_before() -> None:
+    shape = shape_of(Spec(2, Flow(132, L4.PORTS), info=True))
+    values = np.zeros((1, shape.width), dtype=np.uint32) | shape.force
+    for state, good in ((8, True), (9, False)):
+        values[0, shape.at("state")] = np.frombuffer(bytes((state, 0, 0, 0)), dtype=np.uint32)[0]
+        wire = encode(Batch((Group(shape, values),)))
+        if good:
+            assert len(decode(wire)) == 1
+        else:
+            with pytest.raises(BadRecords, match="state 9 is above 8"):
+                decode(wire)
+
+
 @pytest.mark.parametrize("flags", [0x28, 0x00, 0x18])
 def test_flags_that_must_not_travel_are_refused(flags: int) -> None:
     with pytest.raises(BadRecords, match="bits"):
