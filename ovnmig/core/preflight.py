@@ -169,6 +169,8 @@ def _gateway_problems(request: MigrationRequest, record: MigrationRecord, world:
     owned = [row for row in world.nb.owned if row.udn == spec.name]
     strayed = drift.words(drift.diff(owned, topology.rows(spec, world.document.members)))
     gateway = [line for line in strayed if "Gateway_Chassis" in line or repr(topology.EXTERNAL_PORT) in line]
+    port = topology.gateway_names(spec).external_port
+    gateway.extend(drift.strangers(world.nb, port, world.document.members))
     if gateway:
         lines = "; ".join(gateway)
         words = f"the gateway's rows were changed by somebody else: {lines}; put the UDN again to repair them"

@@ -162,20 +162,23 @@ def end_overlap_early(run: Run, _event: Event, _now: float) -> Outcome:
     return Outcome(replace(run.record, overlap_ended=True), (EndTransfers(),))
 
 
-def owner_is_wrong(run: Run, event: TransfersEnded) -> bool:
-    """Somebody else than the target is known to own the gateway at the end of the overlap."""
-    owner = event.owner or run.record.owner
-    return run.record.moves_gateway and owner not in ("", run.record.target)
+def _last_owner(run: Run, event: TransfersEnded) -> str | None:
+    """Who owns the gateway at the end (empty: nobody), ``None`` when that was never seen."""
+    if event.vm_on_target is not None:
+        return event.owner
+    return run.record.owner or None
 
 
 def close(run: Run, event: TransfersEnded, now: float) -> Outcome:
-    """Write the end down, with the HA set trimmed."""
-    record = warned(replace(run.record, owner=event.owner or run.record.owner), event.problem)
+    """Write the end down, with the HA set trimmed. A gateway that is not where it should be needs a
+    person."""
+    owner = _last_owner(run, event)
+    record = warned(replace(run.record, owner=owner or ""), event.problem)
     closed = replace(record, nb_transactions=record.nb_transactions + 1)
     state = State.COMPLETED
-    if owner_is_wrong(run, event):
+    if record.moves_gateway and owner not in (None, record.target):
         state = State.FAILED
-        words = f"{record.owner} owns the gateway, not {record.target}"
+        words = f"{owner or 'nobody'} owns the gateway, not {record.target}"
         closed = because(closed, f"{words}: look at {record.target}, then move the gateway by hand")
     return Outcome(record, (Commit(CommitKind.CLOSE, staged(closed, state, now)),))
 

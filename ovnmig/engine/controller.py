@@ -91,7 +91,6 @@ class Controller:
         while True:
             try:
                 await self._look()
-                self._problem = ""
             except DatabaseUnavailable as error:
                 self._problem = str(error)
                 await self._outside.clock.sleep(self._outside.options.watch_s)
@@ -99,6 +98,7 @@ class Controller:
     async def _look(self) -> None:
         northbound = self._outside.northbound
         leads = await northbound.try_lock()
+        self._problem = ""
         if leads is not self._leads:
             self._leads = leads
             await self._outside.journal.write("lead", "leads now" if leads else "stands by now")

@@ -48,7 +48,7 @@ class Moves:
         """The record of the UDN's running migration, newer than the database's (phases that are not written
         down)."""
         runner = self._runners.get(udn)
-        return runner.record if runner is not None else None
+        return None if runner is None or runner.record.phase in ENDED else runner.record
 
     async def accept(self, request: MigrationRequest) -> MigrationRecord:
         """Accept a migration; see :class:`ControllerApi`."""

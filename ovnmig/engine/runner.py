@@ -76,6 +76,7 @@ class Runner:
         self._serial = 0
         self._timer = 0
         self._due: float | None = None
+        self._refused: Refused | None = None
         self._waiting: set[asyncio.Future[Answer]] = set()
         self.ended = asyncio.Event()
 
@@ -96,7 +97,7 @@ class Runner:
         self._run = step.run
         await self._act(step, None)
         if self._run.state in ENDED_STATES:
-            raise DatabaseUnavailable(self._run.record.reason)
+            raise self._refused or DatabaseUnavailable(self._run.record.reason)
         return self._run.record
 
     async def recover(self, nb_cfg: int) -> None:
@@ -186,6 +187,7 @@ class Runner:
         except EpochConflict as error:
             raise Fenced(str(error)) from error
         except (DatabaseUnavailable, Refused) as error:
+            self._refused = error if isinstance(error, Refused) else None
             self._outside.counters.effect_failed("Commit")
             return CommitFailed(str(error))
         self._stored = Stored(planned.document, committed.epoch)

@@ -119,6 +119,22 @@ def test_a_vm_that_does_not_appear_after_a_pinned_switch_is_named() -> None:
     assert "the VM was not seen on B in time" in driver.finish().warnings[0]
 
 
+def test_a_gateway_that_nobody_owns_at_the_end_needs_a_person() -> None:
+    driver = begun()
+    driver.replies = lambda _d, e: TransfersEnded("", False) if isinstance(e, EndTransfers) else None
+    assert driver.finish().reason.startswith("nobody owns the gateway, not B")
+
+
+def test_an_owner_that_cannot_be_seen_at_the_end_is_the_one_seen_last() -> None:
+    driver = begun()
+    driver.replies = lambda _d, e: (
+        TransfersEnded("", None, "SB away") if isinstance(e, EndTransfers) else None
+    )
+    record = driver.finish()
+    assert record.phase is Phase.COMPLETED
+    assert record.owner == "B"
+
+
 def test_another_owner_at_the_end_needs_a_person() -> None:
     driver = begun()
     driver.replies = lambda _d, e: TransfersEnded("A", True) if isinstance(e, EndTransfers) else None

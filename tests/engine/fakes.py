@@ -361,14 +361,20 @@ class FakeAgents:
     def __init__(self) -> None:
         self.nodes: dict[str, FakeAgent] = {}
         self.log: list[str] = []
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """Whoever hung looks again."""
+        woken, self._woken = self._woken, asyncio.Event()
+        woken.set()
 
     async def _agent(self, chassis: str) -> FakeAgent:
         await asyncio.sleep(0)
         agent = self.nodes.get(chassis)
         if agent is None:
             raise AgentUnreachable(f"no agent on {chassis}")
-        if agent.hangs:
-            await asyncio.Event().wait()
+        while agent.hangs:
+            await self._woken.wait()
         if agent.down:
             raise AgentUnreachable(agent.down)
         if agent.refuses:

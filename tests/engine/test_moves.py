@@ -6,7 +6,7 @@ import pytest
 
 from ovnmig.core.migration import Binding, MigrationRequest, Phase, TransferMode, Trigger
 from ovnmig.core.transfer import TransferState
-from ovnmig.core.udn import Policy, Refused
+from ovnmig.core.udn import Policy, Problem, Refused
 from ovnmig.engine.protocols import AgentUnreachable, Conflict, DatabaseUnavailable, NotFound, NotLeader
 from tests.engine.world import Running, World, a_request, a_udn
 
@@ -399,3 +399,66 @@ async def test_a_hanging_final_delta_does_not_hold_the_switch_for_longer_than_it
         world.agents.nodes["A"].hangs = False
         world.agents.nodes["A"].down = str(AgentUnreachable("gone"))
         assert world.owner() == "A"
+
+
+async def test_a_constraint_of_the_database_refuses_the_request_in_its_own_words() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        world.nb.fail_next = [Refused((Problem("constraint", "port is gone"),))]
+        with pytest.raises(Refused, match="port is gone"):
+            await one.api.migrate(a_request())
+        assert (await one.api.migrate(a_request())).phase is Phase.PREPARING
+
+
+async def test_a_request_overtaken_by_another_writer_is_decided_anew_and_given_up_after_three_times() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        world.nb.race_next = 3
+        with pytest.raises(Conflict, match="being changed by somebody else"):
+            await one.api.migrate(a_request())
+        world.nb.race_next = 2
+        assert (await one.api.migrate(a_request())).phase is Phase.PREPARING
+
+
+async def test_a_migration_found_in_the_database_makes_room_or_refuses_like_one_of_our_own() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        record = await one.api.migrate(a_request())
+    async with world.controller("two") as two:
+        with pytest.raises(Conflict, match=record.id):
+            await two.api.migrate(a_request(target="C"))
+
+
+async def test_a_request_for_a_udn_whose_overlap_is_ending_waits_for_the_close() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        first = await moved(one, "B")
+        world.agents.nodes["A"].hangs = True
+        waiting = asyncio.get_running_loop().create_future()
+
+        async def ask() -> None:
+            waiting.set_result(await one.api.migrate(a_request(target="C", transfer=TransferMode.NONE)))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ask())
+            await world.clock.settle()
+            assert not waiting.done()
+            world.agents.nodes["A"].hangs = False
+            await one.api.migration(first)
+            world.agents.wake()
+            await world.clock.until(waiting.done)
+        assert (await one.api.migration(first)).overlap_ended
+        assert (await waiting).target == "C"
+
+
+async def test_an_unknown_udn_or_migration_is_not_found() -> None:
+    world = World()
+    async with world.controller() as one:
+        with pytest.raises(NotFound, match="no UDN 'red'"):
+            await one.api.migrate(a_request(udn="red"))
+        with pytest.raises(NotFound, match="no migration 'm9'"):
+            await one.api.switch("m9")

@@ -112,3 +112,21 @@ async def test_an_unexpected_failure_of_an_order_ends_the_task_with_it() -> None
         assert isinstance(await task, AttributeError)
         assert runner.ended.is_set()
         assert runner.story
+
+
+async def test_a_southbound_database_away_while_the_vm_is_watched_for_is_waited_out() -> None:
+    world = World()
+    async with asyncio.TaskGroup() as group:
+        runner = await a_runner(world, a_record(overlap_s=1.0), group)
+        await runner.begin()
+        task = group.create_task(runner.main())
+        await world.clock.until(lambda: runner.record.phase is Phase.READY)
+        world.sb.down = "away"
+        world.sb.news.changed()
+        await world.clock.pass_time(3.0)
+        world.sb.down = ""
+        await world.clock.pass_time(60.0)
+        assert runner.record.phase is Phase.READY
+        world.arrive("vm1", "B")
+        await world.clock.until(task.done)
+    assert runner.record.phase is Phase.COMPLETED

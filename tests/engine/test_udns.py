@@ -5,6 +5,7 @@ from ipaddress import ip_interface
 
 import pytest
 
+from ovnmig.core.rows import EpochConflict
 from ovnmig.core.udn import Refused
 from ovnmig.engine.protocols import Conflict, DatabaseUnavailable, NotFound, NotLeader
 from tests.engine.world import World, a_request, a_udn
@@ -140,6 +141,24 @@ async def test_a_database_away_is_said_and_nothing_is_half_made() -> None:
         with pytest.raises(DatabaseUnavailable):
             await one.api.create_udn(a_udn())
         assert world.nb.udns == {}
+
+
+async def test_a_udn_that_others_keep_changing_is_given_up_after_three_times() -> None:
+    world = World()
+    async with world.controller() as one:
+        world.nb.fail_next = [EpochConflict("raced")] * 3
+        with pytest.raises(Conflict, match="changed by somebody else"):
+            await one.api.create_udn(a_udn())
+        await one.api.create_udn(a_udn())
+        world.nb.race_next = 3
+        with pytest.raises(Conflict, match="changed by somebody else"):
+            await one.api.change_udn("blue", a_udn(standby_count=2))
+        world.nb.race_next = 3
+        with pytest.raises(Conflict, match="changed by somebody else"):
+            await one.api.delete_udn("blue")
+        world.nb.race_next = 1
+        await one.api.delete_udn("blue")
+    assert world.nb.udns == {}
 
 
 async def test_a_write_that_loses_the_race_is_decided_anew() -> None:
