@@ -183,9 +183,10 @@ def client_context(files: KeyFiles, expected: Identity) -> ssl.SSLContext:
             try:
                 found = parse_identity(self.getpeercert())
             except PkiError as error:
-                raise ssl.SSLCertVerificationError(str(error)) from None
+                raise ssl.SSLCertVerificationError(1, str(error)) from None
             if found != expected:
-                raise ssl.SSLCertVerificationError(f"the peer's certificate is for {found}, not {expected}")
+                text = f"the peer's certificate is for {found}, not {expected}"
+                raise ssl.SSLCertVerificationError(1, text)
 
     context.sslobject_class = Checked
     return context

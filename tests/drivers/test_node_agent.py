@@ -35,9 +35,9 @@ from ovnmig.pki import Identity, KeyFiles, Role
 
 CHASSIS = 'node "ü" 1'
 ZONES = (ZoneRef(ZoneKind.SNAT, "r", "uuid"), ZoneRef(ZoneKind.PORT, "vm 1", required=False))
-ORDER = TransferOrder("m/1 %41", "blue", 3, Peer("b", "127.0.0.1", 1), ZONES)
+ORDER = TransferOrder("m 1 %41", "blue", 3, Peer("b", "127.0.0.1", 1), ZONES)
 ANNOUNCE = AnnounceOrder(
-    "m/1 %41", "blue", 3, "cr", "ln", "0a:58:ac:10:01:64", ("172.16.1.100", "fd00::1"), 7
+    "m 1 %41", "blue", 3, "cr", "ln", "0a:58:ac:10:01:64", ("172.16.1.100", "fd00::1"), 7
 )
 
 
