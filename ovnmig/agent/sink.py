@@ -204,7 +204,8 @@ class Sink:
             missing = read_back(self._worker.socket, zone.number, ledger.identities, self._worker.transformer)
             if not missing.size:
                 continue
-            gone = ledger.keys[[one in set(missing.tolist()) for one in ledger.identities.tolist()]]
+            absent = set(missing.tolist())
+            gone = ledger.keys[[one in absent for one in ledger.identities.tolist()]]
             room = _MISSING_MAX - len(data) // 8
             more = more or gone.size > room
             gone = gone[:room]
