@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ovs.db.idl import Row
@@ -60,7 +60,15 @@ def nb_cfg(live: LiveIdl) -> int:
 
 def is_ours(row: Row, owner: str, udn: str | None = None) -> bool:
     """Whether the row carries this deployment's marks (and that UDN's)."""
-    marks = row.external_ids
+    return _marked(_marks(row), owner, udn)
+
+
+def _marks(row: Row) -> Mapping[str, str]:
+    marks: Mapping[str, str] = row.external_ids
+    return marks
+
+
+def _marked(marks: Mapping[str, str], owner: str, udn: str | None) -> bool:
     return (
         marks.get(OWNER_MARK) == owner and ROLE_MARK in marks and (udn is None or marks.get(UDN_MARK) == udn)
     )
@@ -71,10 +79,10 @@ def owned_rows(live: LiveIdl, owner: str, udn: str | None = None) -> Iterator[Ow
     holders: dict[Any, str] | None = None
     for table in usage.WRITTEN:
         for row in _rows(live, table):
-            if not is_ours(row, owner, udn):
+            marks = live.cached(row, _marks)
+            if not _marked(marks, owner, udn):
                 continue
             holders = _holders(live) if holders is None else holders
-            marks = row.external_ids
             yield OwnedRow(
                 uuid=str(row.uuid),
                 udn=marks.get(UDN_MARK, ""),
@@ -88,12 +96,17 @@ def owned_rows(live: LiveIdl, owner: str, udn: str | None = None) -> Iterator[Ow
 def _holders(live: LiveIdl) -> dict[Any, str]:
     """Child UUID -> UUID of the row that keeps it alive."""
     return {
-        child.uuid: str(row.uuid)
-        for table, references in usage.REFERENCES.items()
+        child: str(row.uuid)
+        for table in usage.REFERENCES
         for row in _rows(live, table)
-        for column in references
-        for child in getattr(row, column)
+        for child in live.cached(row, _children)
     }
+
+
+def _children(row: Row) -> tuple[Any, ...]:
+    """UUIDs of the rows this one keeps alive."""
+    columns = usage.REFERENCES[row._table.name]
+    return tuple(child.uuid for column in columns for child in getattr(row, column))
 
 
 def _own_columns(row: Row, table: str) -> dict[str, ColumnValue]:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from ovs.db.idl import Row as IdlRow
 from ovs.db.idl import Transaction
-from ovsdbapp.backend.ovs_idl import Backend
+from ovsdbapp.backend.ovs_idl import Backend, idlutils
 
 from ovnmig.core import drift, names, usage
 from ovnmig.core.rows import (
@@ -118,8 +118,7 @@ class ApplyChange(Command):
 
     def _resolve_edit(self, edit: PortEdit) -> tuple[IdlRow, dict[str, str | None]] | None:
         """The port and the keys that really change; ``None`` when there is nothing to do."""
-        ports = self._live().tables["Logical_Switch_Port"].rows.values()
-        port = next((row for row in ports if row.name == edit.port), None)
+        port = idlutils.row_by_value(self._live(), "Logical_Switch_Port", "name", edit.port, None)
         if port is None:
             if edit.only_if is not None or all(value is None for value in edit.options.values()):
                 return None

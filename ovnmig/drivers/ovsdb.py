@@ -67,7 +67,7 @@ class LiveIdl(connection.OvsdbIdl):
         # Set here: the argument of that name is ignored when the first remote is a Unix socket.
         self._session.reconnect.set_probe_interval(PROBE_MS)
         self.changes = changes
-        self.cache: dict[Any, Any] = {}
+        self.cache: dict[Any, dict[Any, Any]] = {}
         self.in_step_at = time.monotonic()
         self._picture: tuple[int, Any] | None = None
 
@@ -88,11 +88,12 @@ class LiveIdl(connection.OvsdbIdl):
         return self.state == idl.Idl.IDL_S_MONITORING and self._session.is_connected()
 
     def cached(self, row: idl.Row, build: Callable[[idl.Row], _T]) -> _T:
-        """``build(row)``, remembered until the row changes. One builder per table. Hold the connection's
-        lock."""
-        if row.uuid not in self.cache:
-            self.cache[row.uuid] = build(row)
-        found: _T = self.cache[row.uuid]
+        """``build(row)``, remembered until the row changes. Hold the connection's lock, and change nothing
+        first."""
+        built = self.cache.setdefault(row.uuid, {})
+        if build not in built:
+            built[build] = build(row)
+        found: _T = built[build]
         return found
 
     def picture(self, build: Callable[[LiveIdl], _T]) -> _T:

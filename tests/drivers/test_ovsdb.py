@@ -148,11 +148,11 @@ async def test_what_was_built_from_a_row_is_kept_until_the_row_changes(server: D
     made = client(server.remote)
     built: list[str] = []
 
-    def names(live: LiveIdl) -> list[str]:
-        def build(row: Row) -> str:
-            built.append(row.name)
-            return str(row.name)
+    def build(row: Row) -> str:
+        built.append(row.name)
+        return str(row.name)
 
+    def names(live: LiveIdl) -> list[str]:
         return sorted(live.cached(row, build) for row in live.tables["Logical_Switch"].rows.values())
 
     assert await made.read(names) == ["one"]
