@@ -107,6 +107,15 @@ def copy_on(run: Run, event: CopyObserved, _now: float) -> Outcome:
     )
 
 
+def copy_waits(run: Run, event: CopyObserved, now: float) -> Outcome:
+    """A leg could not be started for want of SB: again after a pause, until the phase's deadline."""
+    outcome = start_copy(run, event, now)
+    effects = tuple(
+        replace(effect, after_s=RETRY_S) for effect in outcome.effects if isinstance(effect, Copy)
+    )
+    return Outcome(waiting(run.record, f"the Southbound database: {event.away}"), effects)
+
+
 def copy_missed(run: Run, event: CopyObserved, _now: float) -> Outcome:
     """No answer, or the gateway's leg is gone: start it again after a pause."""
     words = event.problem or legs.unfit(run.record, event.statuses)

@@ -46,11 +46,13 @@ class TargetObserved:
 
 @dataclass(frozen=True, slots=True)
 class CopyObserved:
-    """Answer to Copy. ``port_zone_there``: the target has the VM's own zone, so the VM is plugged there."""
+    """Answer to Copy. ``port_zone_there``: the target has the VM's own zone, so the VM is plugged there.
+    ``problem``: an agent did not answer; ``away``: SB did not, so that a leg could not be started."""
 
     statuses: Statuses = field(default_factory=dict)
     port_zone_there: bool = False
     problem: str = ""
+    away: str = ""
 
 
 @dataclass(frozen=True, slots=True)

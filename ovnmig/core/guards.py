@@ -60,6 +60,11 @@ def triggered_gateway(run: Run, _event: Event) -> bool:
     return judge.trigger_met(run.record) and run.record.moves_gateway
 
 
+def database_away(_run: Run, event: CopyObserved) -> bool:
+    """SB could not be read, which says nothing about the agents."""
+    return bool(event.away)
+
+
 def copy_missed(run: Run, event: CopyObserved) -> bool:
     """An agent did not answer, or the gateway's leg is gone or has failed."""
     return bool(event.problem or legs.unfit(run.record, event.statuses))

@@ -101,6 +101,7 @@ def _preparing() -> Iterator[Row]:
 
 
 def _copying() -> Iterator[Row]:
+    yield _row(S.COPYING, CopyObserved, S.COPYING, "SB is away", do.copy_waits, when.database_away)
     yield _row(
         S.COPYING,
         CopyObserved,

@@ -20,7 +20,7 @@ from ovnmig.core.events import (
 )
 from ovnmig.core.legs import Leg
 from ovnmig.core.migration import MigrationRecord
-from ovnmig.core.transfer import AnnounceState, TransferState, TransferStatus
+from ovnmig.core.transfer import AnnounceState, ReadinessOrder, TransferState, TransferStatus
 from ovnmig.core.udn import UdnSpec
 from ovnmig.core.views import SbView
 from ovnmig.engine.protocols import AgentRefused, Agents, AgentUnreachable, DatabaseUnavailable, Southbound
@@ -98,7 +98,7 @@ class Performer:
         except AGENT_ERRORS as error:
             return CopyObserved(statuses, there, str(error))
         except DatabaseUnavailable as error:
-            return CopyObserved(statuses, there, f"the Southbound database: {error}")
+            return CopyObserved(statuses, there, away=str(error))
         return CopyObserved(statuses, there)
 
     async def _leg(self, job: Job, leg: Leg, start: bool) -> TransferStatus | None:
@@ -119,10 +119,9 @@ class Performer:
     async def _port_zone_there(self, job: Job) -> bool:
         if job.record.port is None:
             return False
-        view = await self._southbound.view()
-        order = orders.readiness(job.record, job.spec, _datapath(job, view))
-        readiness = await self._agents.readiness(job.record.target, order)
-        return legs.port_zone(job.record.port).key in readiness.zones
+        zone = legs.port_zone(job.record.port)
+        readiness = await self._agents.readiness(job.record.target, ReadinessOrder((zone,)))
+        return zone.key in readiness.zones
 
     async def _start(self, job: Job, leg: Leg) -> TransferStatus:
         view = await self._southbound.view()

@@ -140,6 +140,7 @@ def _outside_events() -> Iterator[Event]:
         yield CopyObserved(statuses, there)
         yield Finished(statuses)
     yield CopyObserved(problem="unreachable")
+    yield CopyObserved(away="connection refused")
     yield Finished(problem="unreachable")
     yield Armed()
     yield Armed("unreachable")

@@ -96,6 +96,18 @@ def test_an_agent_that_dies_while_copying_rolls_back_after_three_failures() -> N
     assert record.switched_at is None
 
 
+def test_a_southbound_database_that_is_away_is_waited_out_and_counts_no_failure() -> None:
+    left = [CopyObserved(away="connection refused")] * 10
+    driver = begun()
+    driver.until(State.COPYING)
+    driver.replies = lambda _d, e: left.pop() if isinstance(e, Copy) and left else None
+    driver.tick()
+    assert driver.run is not None
+    assert driver.run.record.waits_for == "the Southbound database: connection refused"
+    assert driver.finish().phase is Phase.COMPLETED
+    assert left == []
+
+
 def test_a_failed_leg_is_started_again_and_may_recover() -> None:
     left = [CopyObserved({Leg.GATEWAY: status(Leg.GATEWAY, TransferState.FAILED, "peer restarted")})] * 2
     driver = begun()

@@ -33,7 +33,7 @@ from ovnmig.core.views import (
 )
 from ovnmig.engine.protocols import AgentRefused, AgentUnreachable, DatabaseUnavailable, JournalEvent
 
-IDLE_ROUNDS = 25
+IDLE_ROUNDS = 60
 
 
 class ManualClock:

@@ -126,7 +126,7 @@ async def test_a_southbound_database_away_while_the_vm_is_watched_for_is_waited_
         await world.clock.pass_time(3.0)
         world.sb.down = ""
         await world.clock.pass_time(60.0)
-        assert runner.record.phase is Phase.READY
+        assert runner.record.phase.value == "ready"
         world.arrive("vm1", "B")
         await world.clock.until(task.done)
     assert runner.record.phase is Phase.COMPLETED
