@@ -1,4 +1,5 @@
-"""The orders an agent takes and the answers it gives. Plain dataclasses, so that agent and driver share one meaning."""
+"""The orders an agent takes and the answers it gives. Plain dataclasses, so that agent and driver share one
+meaning."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ class ZoneKind(StrEnum):
 class ZoneRef:
     """A conntrack zone by name; every node resolves its own number for it.
 
-    ``name`` is the router (snat, dnat) or the logical switch port (port). ``datapath`` is the router's Datapath_Binding
-    UUID, the zone key's stem before OVN 23.06.1. ``required`` False: skipped where either side has no such zone.
+    ``name`` is the router (snat, dnat) or the logical switch port (port). ``datapath`` is the router's
+    Datapath_Binding UUID, the zone key's stem before OVN 23.06.1. ``required`` False: skipped where either
+    side has no such zone.
     """
 
     kind: ZoneKind
@@ -36,8 +38,9 @@ class ZoneRef:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of the entries of a transfer. ``refused`` counts by reason (``{"port-taken": 1}``); ``kinds`` counts the
-    entries read by protocol and family (``{"tcp/4": 10}``). ``lost``: read on the source, in the target at no time."""
+    """What became of the entries of a transfer. ``refused`` counts by reason (``{"port-taken": 1}``);
+    ``kinds`` counts the entries read by protocol and family (``{"tcp/4": 10}``). ``lost``: read on the
+    source, in the target at no time."""
 
     read: int = 0
     created: int = 0
@@ -55,7 +58,8 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The agent a transfer streams to: its chassis (its certificate must name it), address and stream port."""
+    """The agent a transfer streams to: its chassis (its certificate must name it), address and stream
+    port."""
 
     chassis: str
     host: str
@@ -69,13 +73,15 @@ class TransferState(StrEnum):
     COPYING = "copying"
     IN_STEP = "in-step"
     FINAL = "final"
-    """The final delta is acknowledged; only entries born since are still sent on (a dying stray must not kill the live one)."""
+    """The final delta is acknowledged; only entries born since are still sent on (a dying stray must not kill
+    the live one)."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class TransferOrder:
-    """Order to the source agent: send these zones to ``peer`` and stay in step. Repeating the same id is harmless.
+    """Order to the source agent: send these zones to ``peer`` and stay in step. Repeating the same id is
+    harmless.
 
     ``epoch`` is the record's epoch at the order: an agent refuses an order of a lower epoch for the same UDN.
     """
@@ -89,7 +95,8 @@ class TransferOrder:
 
 @dataclass(frozen=True, slots=True)
 class TransferStatus:
-    """Answer about a transfer. ``refused_entries`` names up to 100 refused entries in words; ``reason`` is set on FAILED."""
+    """Answer about a transfer. ``refused_entries`` names up to 100 refused entries in words; ``reason`` is
+    set on FAILED."""
 
     id: str
     state: TransferState
@@ -103,10 +110,12 @@ class TransferStatus:
 
 @dataclass(frozen=True, slots=True)
 class AnnounceOrder:
-    """Order to the target agent: when the DGP is claimed here *and* its flows are in, announce through the patch port.
+    """Order to the target agent: when the DGP is claimed here *and* its flows are in, announce through the
+    patch port.
 
-    ``addresses`` are the VIPs as text without prefix, ``mac`` the DGP's. ``localnet_port`` is the localnet LSP's name, from which
-    the patch port between provider bridge and br-int is found (``external_ids:ovn-localnet-port``).
+    ``addresses`` are the VIPs as text without prefix, ``mac`` the DGP's. ``localnet_port`` is the localnet
+    LSP's name, from which the patch port between provider bridge and br-int is found
+    (``external_ids:ovn-localnet-port``).
     """
 
     id: str
@@ -149,8 +158,9 @@ class ReadinessOrder:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What the node itself observes. ``zones``: wire name -> number for those present in br-int ``external_ids`` (absent keys
-    are not importable yet). ``bfd``: peer chassis -> ``up``, ``down``, ``init``, ``admin_down`` or ``off`` (no BFD on that tunnel)."""
+    """What the node itself observes. ``zones``: wire name -> number for those present in br-int
+    ``external_ids`` (absent keys are not importable yet). ``bfd``: peer chassis -> ``up``, ``down``,
+    ``init``, ``admin_down`` or ``off`` (no BFD on that tunnel)."""
 
     zones: Mapping[str, int]
     bfd: Mapping[str, str]
