@@ -4,7 +4,8 @@ import asyncio
 
 from ovnmig.engine.journal import PAGE, Journal
 from ovnmig.engine.protocols import JournalEvent
-from tests.engine.fakes import ManualClock, MemoryHistory
+from tests.engine.agents import MemoryHistory
+from tests.engine.clock import ManualClock
 
 
 async def collect(journal: Journal, after: int | None, follow: bool, into: list[int]) -> None:

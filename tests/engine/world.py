@@ -15,14 +15,9 @@ from ovnmig.core.udn import UdnRequest
 from ovnmig.core.views import ChassisView
 from ovnmig.engine.controller import Controller
 from ovnmig.engine.options import EngineOptions
-from tests.engine.fakes import (
-    FakeAgent,
-    FakeAgents,
-    FakeNorthbound,
-    FakeSouthbound,
-    ManualClock,
-    MemoryHistory,
-)
+from tests.engine.agents import FakeAgent, FakeAgents, MemoryHistory
+from tests.engine.clock import ManualClock
+from tests.engine.databases import FakeNorthbound, FakeSouthbound
 
 CHASSIS = ("A", "B", "C")
 
@@ -163,3 +158,13 @@ class Running:
         raise AssertionError(
             f"{ident} never came to {phases}, it is {record.phase.value}: {record.waits_for}"
         )
+
+
+async def moved(one: Running, target: str, vm: str = "vm1", **changes: object) -> str:
+    """Migrate to ``target`` until it converges; the id."""
+    record = await one.api.migrate(a_request(target=target, **changes))
+    await one.until(record.id, "ready")
+    one.world.arrive(vm, target)
+    await one.until(record.id, "converging")
+    one.world.settle_binding(vm, target)
+    return record.id
