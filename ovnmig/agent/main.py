@@ -178,6 +178,8 @@ async def _serve_control(parts: Parts, files: KeyFiles, listener: socket.socket)
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,
+        # Longer than any client keeps an idle connection: it must never send into one that closes just now.
+        timeout_keep_alive=60,
     )
     server = _Server(config)
     loop = asyncio.get_running_loop()

@@ -64,8 +64,8 @@ def unsolicited_na(mac: bytes, address: IPv6Address, vlan: int | None = None) ->
     return _frame(b"\x33\x33" + _ALL_NODES.packed[-4:], mac, vlan, _IPV6, header + body)
 
 
-def _arp_body(operation: int, sha: bytes, spa: bytes, tha: bytes, tpa: bytes) -> bytes:
-    return struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + sha + spa + tha + tpa
+def _arp_body(operation: int, sha: bytes, spa: bytes, target_mac: bytes, tpa: bytes) -> bytes:
+    return struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + sha + spa + target_mac + tpa
 
 
 def _frame(target: bytes, source: bytes, vlan: int | None, ether_type: int, payload: bytes) -> bytes:

@@ -45,6 +45,10 @@ class _Reader(Collector):
             "ovnmig_agent_conntrack_entries_max": ("Entries the table may hold", table.max),
             "ovnmig_agent_streams": ("Streams of other agents open now", parts.streams.active),
             "ovnmig_agent_announcements_armed": ("Announcements armed now", len(parts.announcements)),
+            "ovnmig_agent_put_back": (
+                "Vanished copies of known transfers, sent again",
+                parts.transfers.put_back,
+            ),
             "ovnmig_agent_announcement_frames": ("Frames of those sent", parts.announcements.frames_sent),
         }
         out: list[GaugeMetricFamily | CounterMetricFamily] = [

@@ -67,7 +67,6 @@ class Source:
         self._tally = tally
         self.rounds = 0
         self.differing = 0
-        self.put_back = 0
         self._numbers: dict[str, int] = {}
         self._ledgers: dict[str, Ledger] = {}
         self._missed: Counter[tuple[str, int]] = Counter()
@@ -100,19 +99,22 @@ class Source:
                 changed(TransferState.FINAL)
             await self._forward(events)
 
-    async def begin(self) -> None:
-        """Find the zones on both sides. Raises CannotTransfer when a required one is not usable."""
+    async def begin(self, handed_over: bool) -> None:
+        """Find the zones on both sides. Raises CannotTransfer when a required one is not usable.
+
+        ``handed_over``: a zone may be gone from here, its port has left as it should.
+        """
         view = self._view()
         refs = self._order.zones
         self._numbers = zones.present(view, self._chassis, refs)
         absent = [ref.key for ref in refs if ref.required and ref.key not in self._numbers]
-        if absent:
+        if absent and not handed_over:
             raise CannotTransfer(f"chassis {self._chassis!r} has no conntrack zone for {', '.join(absent)}")
         problems = zones.shared(view, self._chassis, refs)
         if problems:
             raise CannotTransfer(f"on chassis {self._chassis!r} {'; '.join(problems)}")
         missing = await self._sender.greet([_wire(ref) for ref in refs if ref.key in self._numbers])
-        needed = [ref.key for ref in refs if ref.required and ref.key in missing]
+        needed = [ref.key for ref in refs if ref.required and ref.key in missing and not handed_over]
         if needed:
             raise LinkLost(
                 f"chassis {self._order.peer.chassis!r} has no conntrack zone yet for {', '.join(needed)}"
@@ -207,7 +209,7 @@ class Source:
             total += int(ours.size)
             self._missed.update((key, one) for one in ours.tolist())
         if total:
-            self.put_back += total
+            self._tally.put_back += total
             _log.warning(
                 "%d entries of transfer %s had vanished from %s",
                 total,
@@ -292,7 +294,7 @@ class Source:
             else:
                 continue
             _, new = split_known(ledger, batch)
-            # What another agent's stream just put here would only travel to and fro.
+            # What another agent's stream just put here would only travel in circles.
             new = new.pick(~known(self._copies.of(self._order.udn, key), new.keys()))
             if len(new):
                 self._born.update(((key, one), time.monotonic()) for one in new.keys().tolist())

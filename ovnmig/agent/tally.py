@@ -42,6 +42,8 @@ class Tally:
         self._unmovable: Mapping[str, int] = {}
         self._waiting = 0
         self.words: list[str] = []
+        self.put_back = 0
+        """Copies that had vanished from the target and were sent again; their fate does not change."""
 
     def fresh(self, zone_key: str, batch: Batch) -> tuple[Batch, Batch]:
         """The records never sent before (now counted as read), and the others."""

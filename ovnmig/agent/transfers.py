@@ -97,7 +97,7 @@ class Job:
         sender = self._sender = Sender(peer, self.tally, self.order, chassis)
         source = self._source = Source(self.order, chassis, view, copies, sender, worker, self.tally)
         try:
-            await source.begin()
+            await source.begin(self.handed_over)
             self.alive_at = time.monotonic()
             async with asyncio.TaskGroup() as group:
                 group.create_task(sender.read_answers())
@@ -134,6 +134,11 @@ class Transfers:
 
     def __len__(self) -> int:
         return sum(job.state is not TransferState.FAILED for job in self._jobs.values())
+
+    @property
+    def put_back(self) -> int:
+        """Copies that had vanished from their target and were sent again, over the known transfers."""
+        return sum(job.tally.put_back for job in self._jobs.values())
 
     def all(self) -> tuple[TransferStatus, ...]:
         """Every transfer that is known, failed ones too."""
