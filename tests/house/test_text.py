@@ -50,7 +50,7 @@ def test_locks_pin_every_package_with_a_hash_and_name_no_host() -> None:
 # Only these may stand in an address with a scheme: identifiers that nobody fetches, names reserved for
 # examples, and hosts that are the machine itself or the sandbox's own.
 HOST_MAY_BE = re.compile(
-    r"""localhost | \[::1\]? | (\d+\.){3}\d+ | \[[0-9a-f:.]+\] | [^/]*\{.* | \$.*
+    r"""localhost | \[::1\] | \[: | (\d+\.){3}\d+ | \[[0-9a-f:.]+\] | [^/]*\{.* | \$.*
       | ([a-z0-9-]+\.)*(example|test|invalid|example\.(com|org|net))
       | testserver(\.local)? | ovnmig | agent | service
       | (www\.)?rfc-editor\.org | json-schema\.org | (www\.)?apache\.org""",

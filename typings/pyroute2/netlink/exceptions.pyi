@@ -1,3 +1,0 @@
-class NetlinkError(Exception):
-    code: int
-    def __init__(self, code: int, msg: str | None = None) -> None: ...
