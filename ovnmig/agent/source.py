@@ -267,9 +267,14 @@ class Source:
         await self._sender.settled()
 
     async def _forward_missed(self) -> None:
-        """After a break past the hand-over: what is here now was sent long ago, or was born in the break."""
+        """After a break past the hand-over: what is here now was sent long ago, or was born in the break.
+
+        What was sent is not sent again: the target may have seen it end.
+        """
         for key in self._numbers:
-            await self._send_live(key, await self._read(key, DumpReport()), "newborn")
+            batch = await self._read(key, DumpReport())
+            self._ledgers[key].record(batch)
+            await self._send_live(key, self._tally.unseen(key, batch), "newborn")
 
     async def _forward(self, events: EventSocket) -> None:
         due = time.monotonic() + ROUND_S

@@ -53,6 +53,10 @@ class Tally:
         self._count(first, 1)
         return first, again
 
+    def unseen(self, zone_key: str, batch: Batch) -> Batch:
+        """The records never sent before, nothing counted."""
+        return split_known(self._seen.setdefault(zone_key, Ledger()), batch)[1]
+
     def take_back(self, zone_key: str, first: Batch) -> None:
         """These were sent and never answered: as if never read."""
         self._seen[zone_key].forget(first.keys())

@@ -312,3 +312,27 @@ def test_a_zone_that_gets_another_number_is_followed(pair: Site) -> None:
         await reached(agents, "a", "m1", TransferState.IN_STEP)
 
     pair.drive(scenario)
+
+
+def test_after_the_hand_over_a_broken_connection_is_mended_and_births_in_the_gap_are_sent(pair: Site) -> None:
+    fill(pair, "a", A_ZONE, some(0, 20))
+
+    async def scenario(agents: NodeAgents) -> TransferStatus:
+        await agents.start_transfer("a", pair.order())
+        await reached(agents, "a", "m1", TransferState.IN_STEP)
+        await agents.finish_transfer("a", "m1")
+        pair["b"].kill_agent()
+        drop(pair, "b", B_ZONE, some(0, 5))
+        drop(pair, "a", A_ZONE, some(3, 10))
+        fill(pair, "a", A_ZONE, some(20, 23))
+        pair["b"].start_agent()
+
+        async def there() -> int:
+            return len(held(pair, "b", B_ZONE))
+
+        await eventually(there, lambda found: found == 18)
+        return await agents.finish_transfer("a", "m1")
+
+    status = pair.drive(scenario)
+    assert status.state is TransferState.FINAL
+    assert (status.counts.read, status.counts.created) == (23, 23)
