@@ -49,7 +49,7 @@ def test_entries_that_vanish_on_the_target_are_put_back(world: World) -> None:
                 cluster.run("conntrack", *words, node=B)
             eventually("the entries are back", lambda: session_entries(world, B) == wanted, 15)
             world.arrive(migration, vm, A, B)
-            cluster.rest.call("POST", f"/v1/migrations/{migration}/switch")
+            world.order_switch(migration)
             cluster.rest.reached(migration, {"completed"})
         traffic.assert_all_survived()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tests.sandbox.traffic import pair_sessions, playing
 from tests.sandbox.world import A, B, World
 
@@ -37,9 +39,11 @@ def test_a_manual_trigger_waits_for_the_order(world: World) -> None:
             rest.wait(
                 "the arrival seen", f"/v1/migrations/{migration}", lambda answer: bool(answer["arrived"])
             )
+            rest.reached(migration, {"ready"})
+            time.sleep(2)
             assert rest.ok("GET", f"/v1/migrations/{migration}")["phase"] == "ready"
             assert world.owner() == A
-            assert rest.call("POST", f"/v1/migrations/{migration}/switch").status == 202
+            world.order_switch(migration)
             rest.reached(migration, {"converging", "completed"}, 15)
             world.wait_owner(B)
             again = rest.call("POST", f"/v1/migrations/{migration}/switch")

@@ -135,6 +135,16 @@ class World:
         self.cluster.tool("vm", "wait", vm, target)
         return self.move_vm(vm, source, target)
 
+    def order_switch(self, migration: str) -> None:
+        """Orders the switch, as soon as the copy is complete: before that the order is refused."""
+
+        def accepted() -> bool:
+            answer = self.cluster.rest.call("POST", f"/v1/migrations/{migration}/switch")
+            assert answer.status in (202, 409), answer.body
+            return answer.status == 202
+
+        eventually("the switch ordered", accepted, 20)
+
     def migrate(self, vm: str, source: str, target: str, **options: object) -> Any:
         """A whole migration of a VM; returns its last answer, ``moved_at`` (guest's time) added."""
         migration = self.start_migration(vm, target, **options)
