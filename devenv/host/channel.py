@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shlex
 import socket
 import threading
@@ -26,6 +27,8 @@ from devenv.host.paths import run_dir
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_MARGIN_S = 15.0
+FEEDER_LOOK_S = 0.1
+FEEDER_END_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -156,9 +159,17 @@ class Channel:
         with self._connection(CONNECT_TIMEOUT_S) as sock:
             sock.settimeout(None if timeout_s is None else timeout_s + ANSWER_MARGIN_S)
             sock.sendall(wire.pack_json(wire.REQUEST, request))
-            if stdin is not None:
-                threading.Thread(target=_feed, args=(sock, stdin), daemon=True).start()
-            return self._receive(sock, on_stdout, on_stderr)
+            if stdin is None:
+                return self._receive(sock, on_stdout, on_stderr)
+            over = threading.Event()
+            feeder = threading.Thread(target=_feed, args=(sock, stdin, over), daemon=True)
+            feeder.start()
+            try:
+                return self._receive(sock, on_stdout, on_stderr)
+            finally:
+                # What the caller's standard input holds next is not this program's any more.
+                over.set()
+                feeder.join(FEEDER_END_S)
 
     @contextlib.contextmanager
     def _connection(self, timeout_s: float) -> Iterator[socket.socket]:
@@ -202,7 +213,7 @@ class Channel:
                 raise ChannelError(f"the sandbox sent a frame of an unknown kind {kind!r}")
 
 
-def _feed(sock: socket.socket, source: bytes | str | BinaryIO) -> None:
+def _feed(sock: socket.socket, source: bytes | str | BinaryIO, over: threading.Event) -> None:
     """Sends standard input, then its end; a sandbox that no longer listens ends it quietly."""
     try:
         if isinstance(source, (bytes, str)):
@@ -210,7 +221,11 @@ def _feed(sock: socket.socket, source: bytes | str | BinaryIO) -> None:
             for start in range(0, len(data), wire.CHUNK):
                 sock.sendall(wire.pack(wire.STDIN, data[start : start + wire.CHUNK]))
         else:
-            while chunk := os.read(source.fileno(), wire.CHUNK):
+            while not over.is_set():
+                if not select.select([source], [], [], FEEDER_LOOK_S)[0]:
+                    continue
+                if not (chunk := os.read(source.fileno(), wire.CHUNK)):
+                    break
                 sock.sendall(wire.pack(wire.STDIN, chunk))
         sock.sendall(wire.pack(wire.STDIN))
     except OSError:

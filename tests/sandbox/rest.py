@@ -74,6 +74,13 @@ class Rest:
             assert time.monotonic() < deadline, f"{what}: not in {timeout_s:g} s; last: {json.dumps(last)}"
             time.sleep(0.05)
 
+    def eventually_possible(self, request: object, timeout_s: float = 20.0) -> None:
+        """Asks by dry runs until nothing speaks against the migration."""
+        deadline = time.monotonic() + timeout_s
+        while not (answer := self.ok("POST", "/v1/migrations?dry_run=true", request))["possible"]:
+            assert time.monotonic() < deadline, f"not possible: {answer['problems']}"
+            time.sleep(0.2)
+
     def migrate(self, **request: object) -> Any:
         """Starts a migration; returns its first answer."""
         return self.ok("POST", "/v1/migrations", request)

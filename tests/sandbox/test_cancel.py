@@ -43,7 +43,7 @@ def unchanged(cluster: Cluster) -> Iterator[None]:
 def test_a_migration_cancelled_in_a_phase_leaves_all_as_it_was(world: World, phase: str) -> None:
     vm, rest = world.vms[0], world.cluster.rest
     world.create(anchor=vm)
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, pair_sessions(*world.vms)) as traffic:
         with traffic.move(), unchanged(world.cluster):
@@ -62,7 +62,7 @@ def test_a_migration_cancelled_in_a_phase_leaves_all_as_it_was(world: World, pha
 def test_a_cancel_after_the_switch_is_refused(world: World) -> None:
     vm, rest = world.vms[0], world.cluster.rest
     world.create(anchor=vm)
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     migration = world.start_migration(vm, B, overlap_s=0)
     world.arrive(migration, vm, A, B)

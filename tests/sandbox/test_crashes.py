@@ -16,7 +16,7 @@ from tests.sandbox.world import A, B, World
 def owned(world: World) -> World:
     """A world with its gateway on the first chassis, where its VMs are."""
     world.create(anchor=world.vms[0])
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     return world
 

@@ -34,7 +34,7 @@ def session_entries(world: World, chassis: str) -> set[str]:
 def test_entries_that_vanish_on_the_target_are_put_back(world: World) -> None:
     vm, cluster = world.vms[0], world.cluster
     world.create(anchor=vm)
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(cluster, pair_sessions(*world.vms)) as traffic:
         with traffic.move():
@@ -80,7 +80,7 @@ def limited_agents(cluster: Cluster, *chassis: str) -> Iterator[None]:
 def test_agents_with_two_capabilities_carry_sessions(world: World) -> None:
     vm, cluster = world.vms[0], world.cluster
     world.create(anchor=vm)
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with limited_agents(cluster, A, B):
         for node in (A, B):

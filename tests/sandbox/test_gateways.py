@@ -10,7 +10,7 @@ from tests.sandbox.world import A, B, World
 def test_a_gateway_moved_by_hand_keeps_every_session(world: World) -> None:
     rest = world.cluster.rest
     world.create(policy="pinned")
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, pair_sessions(*world.vms)) as traffic:
         with traffic.move():
@@ -27,7 +27,7 @@ def test_a_gateway_moved_by_hand_keeps_every_session(world: World) -> None:
 
 def test_a_pinned_gateway_stays_when_its_vm_moves(world: World) -> None:
     world.create(policy="pinned")
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, pair_sessions(*world.vms)) as traffic:
         with traffic.move():
@@ -40,7 +40,7 @@ def test_a_pinned_gateway_stays_when_its_vm_moves(world: World) -> None:
 
 def test_the_command_line_moves_a_gateway_and_waits(world: World) -> None:
     world.create(policy="pinned")
-    world.wait_owner(A)
+    world.settle()
     done = world.cluster.ovnmig("gateway", "move", world.name, B, "--overlap-s", "0", "--wait", "--json")
     assert done.returncode == 0, done.stderr
     assert world.owner() == B
@@ -50,7 +50,7 @@ def test_the_command_line_moves_a_gateway_and_waits(world: World) -> None:
 
 def test_moving_a_gateway_to_where_it_is_is_refused(world: World) -> None:
     world.create()
-    world.wait_owner(A)
+    world.settle()
     answer = world.cluster.rest.call("PUT", f"{world.path}/gateway", {"target": A})
     assert answer.status == 409
     assert "already-there" in answer.codes()
@@ -58,7 +58,7 @@ def test_moving_a_gateway_to_where_it_is_is_refused(world: World) -> None:
 
 def test_an_unknown_chassis_is_refused_with_the_known_ones(world: World) -> None:
     world.create()
-    world.wait_owner(A)
+    world.settle()
     answer = world.cluster.rest.call("PUT", f"{world.path}/gateway", {"target": "nobody"})
     assert answer.status == 422
     assert A in answer.body["problems"][0]["message"]

@@ -37,7 +37,7 @@ def leg(traffic: Traffic, world: World, source: str, target: str, **options: obj
 def test_sessions_survive_a_full_circle(each_world: World) -> None:
     world, sessions = each_world, pair_sessions(*each_world.vms)
     world.create(anchor=world.vms[0])
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, sessions, wire=world.subnets) as traffic:
         assert_counts_add_up(leg(traffic, world, A, B), len(sessions))
@@ -51,7 +51,7 @@ def test_sessions_survive_a_full_circle(each_world: World) -> None:
 def test_without_the_transfer_translated_sessions_die(each_world: World) -> None:
     world, sessions = each_world, pair_sessions(*each_world.vms)
     world.create(anchor=world.vms[0])
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, sessions) as traffic:
         done = leg(traffic, world, A, B, transfer="none")
@@ -67,7 +67,7 @@ def test_sessions_survive_without_a_common_snat_zone(bookworm_world: World) -> N
     world, sessions = bookworm_world, pair_sessions(*bookworm_world.vms)
     made = world.create(anchor=world.vms[0], snat_zone="off")
     assert made["snat_zone"] is None
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, sessions) as traffic:
         leg(traffic, world, A, B)
@@ -80,7 +80,7 @@ def test_sessions_survive_without_a_common_snat_zone(bookworm_world: World) -> N
 def test_sessions_survive_a_round_over_three_chassis(world: World) -> None:
     sessions = pair_sessions(*world.vms)
     world.create(anchor=world.vms[0])
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, sessions, wire=world.subnets) as traffic:
         for source, target in ((A, B), (B, C), (C, A)):
@@ -96,7 +96,7 @@ def test_two_udns_migrate_side_by_side(world: World, other_world: World) -> None
     for each in both:
         each.create(anchor=each.vms[0])
     for each in both:
-        each.wait_owner(A)
+        each.settle()
         each.wait_reachable()
     sessions = [s for each in both for s in pair_sessions(*each.vms)]
     with playing(world.cluster, sessions) as traffic:

@@ -14,7 +14,7 @@ EXPECTED = set(itertools.product((4, 6), ("client", "server"), (False, True)))
 def test_a_reset_passes_in_both_directions_after_a_transfer(world: World) -> None:
     vm, cluster = world.vms[0], world.cluster
     world.create(anchor=vm)
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     result = f"/tmp/resets-{world.name}.json"
     servers = json.dumps({str(family): address for family, address in SERVERS.items()})

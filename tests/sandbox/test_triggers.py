@@ -11,7 +11,7 @@ from tests.sandbox.world import A, B, World
 def test_a_vm_that_the_cms_rebinds_triggers_the_switch(world: World) -> None:
     vm, rest = world.vms[0], world.cluster.rest
     world.create(anchor=vm)
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, pair_sessions(*world.vms)) as traffic:
         with traffic.move():
@@ -30,7 +30,7 @@ def test_a_vm_that_the_cms_rebinds_triggers_the_switch(world: World) -> None:
 def test_a_manual_trigger_waits_for_the_order(world: World) -> None:
     vm, rest = world.vms[0], world.cluster.rest
     world.create(anchor=vm)
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     with playing(world.cluster, pair_sessions(*world.vms)) as traffic:
         with traffic.move():
@@ -55,7 +55,7 @@ def test_a_manual_trigger_waits_for_the_order(world: World) -> None:
 def test_the_command_line_starts_and_follows_a_migration(world: World) -> None:
     vm, cluster = world.vms[0], world.cluster
     world.create(anchor=vm)
-    world.wait_owner(A)
+    world.settle()
     world.wait_reachable()
     words = ["migrate", "start", world.name, B, "--port", vm, "--binding", "ovnmig", "--overlap-s", "0"]
     started = cluster.ovnmig(*words, "--wait", "--until", "ready")

@@ -119,6 +119,7 @@ def test_a_name_with_spaces_dots_quotes_and_letters_of_the_world_works(trixie: C
     name = 'büro "süd" 1.2'
     with furnished(trixie, name=name) as world:
         world.create()
+        world.settle()
         world.wait_reachable()
         assert trixie.rest.ok("GET", udn_path(name))["name"] == name
         with playing(trixie, pair_sessions(*world.vms)) as traffic:

@@ -102,6 +102,17 @@ class World:
             f"gateway on {chassis}", self.path, lambda u: bool(u["owner"] == chassis), timeout_s
         )
 
+    def settle(self, owner: str = A) -> None:
+        """Until the gateway is owned where the VMs are and BFD is up between its candidates.
+
+        The latter takes a second or two after a UDN is made; a move is refused before.
+        """
+        self.wait_owner(owner)
+        standby = [m["chassis"] for m in self.udn()["members"] if m["chassis"] != owner]
+        for target in standby:
+            request = {"udn": self.name, "target": target, "gateway": True}
+            self.cluster.rest.eventually_possible(request)
+
     def wait_reachable(self, timeout_s: float = 30.0) -> None:
         """Until each VM reaches the outside server in each family."""
         for vm in self.vms:
@@ -125,8 +136,8 @@ class World:
     def start_migration(self, vm: str | None, target: str, **options: object) -> str:
         """Orders it; returns its id. Defaults: ovnmig binds, the VM's arrival triggers, 1 s of overlap."""
         defaults = {"binding": "ovnmig", "overlap_s": 1} if vm else {"overlap_s": 1}
-        request: dict[str, object] = {"udn": self.name, "target": target, "port": vm}
-        return str(self.cluster.rest.migrate(**request | defaults | options)["id"])
+        request: dict[str, object] = {"udn": self.name, "target": target, "port": vm} | defaults | options
+        return str(self.cluster.rest.migrate(**request)["id"])
 
     def arrive(self, migration: str, vm: str, source: str, target: str) -> float:
         """Waits for ready, plugs the VM in on the target and lets it run there; returns when."""
