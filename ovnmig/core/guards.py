@@ -12,6 +12,7 @@ from ovnmig.core.events import (
     OwnerObserved,
     Recovered,
     TargetObserved,
+    TransfersEnded,
 )
 from ovnmig.core.migration import Phase, Trigger
 from ovnmig.core.run import MAX_MISSES, Run
@@ -119,6 +120,12 @@ def finish_lost(run: Run, _event: Finished) -> bool:
 def taken_over(run: Run, event: OwnerObserved) -> bool:
     """SB shows the target as owner of the gateway (or, where it stays, the VM on the target)."""
     return event.owner == run.record.target if run.record.moves_gateway else event.vm_on_target
+
+
+def unclaimed(run: Run, event: TransfersEnded) -> bool:
+    """SB shows no owner at all: the former owner's late release wipes the new claim for a moment."""
+    seen = event.vm_on_target is not None
+    return run.record.moves_gateway and seen and not event.owner and not _last_miss(run)
 
 
 def closed_failed(_run: Run, event: Committed) -> bool:

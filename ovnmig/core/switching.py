@@ -162,6 +162,12 @@ def end_overlap_early(run: Run, _event: Event, _now: float) -> Outcome:
     return Outcome(replace(run.record, overlap_ended=True), (EndTransfers(),))
 
 
+def end_again(run: Run, event: TransfersEnded, _now: float) -> Outcome:
+    """Nobody owns the gateway at this instant: look again before a person is called."""
+    record = warned(waiting(run.record, _claim(run.record)), event.problem)
+    return Outcome(record, (EndTransfers(after_s=RETRY_S),), missed=True)
+
+
 def _last_owner(run: Run, event: TransfersEnded) -> str | None:
     """Who owns the gateway at the end (empty: nobody), ``None`` when that was never seen."""
     if event.vm_on_target is not None:

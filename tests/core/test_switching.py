@@ -125,6 +125,14 @@ def test_a_gateway_that_nobody_owns_at_the_end_needs_a_person() -> None:
     assert driver.finish().reason.startswith("nobody owns the gateway, not B")
 
 
+def test_a_claim_that_is_wiped_for_a_moment_at_the_end_is_looked_at_again() -> None:
+    looks = [TransfersEnded("", False), TransfersEnded("", False)]
+    driver = begun()
+    driver.replies = lambda _d, e: looks.pop() if isinstance(e, EndTransfers) and looks else None
+    assert driver.finish().phase is Phase.COMPLETED
+    assert looks == []
+
+
 def test_an_owner_that_cannot_be_seen_at_the_end_is_the_one_seen_last() -> None:
     driver = begun()
     driver.replies = lambda _d, e: (
