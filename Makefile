@@ -1,6 +1,7 @@
 # Every verb installs what it needs first (devenv/bootstrap); on a machine that has it all, that is instant.
 SUITE ?= trixie
 STAGES ?=
+BENCH ?=
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help demo test check contract bench clean
@@ -24,9 +25,9 @@ contract: ## write api/ and schemas/ anew from the code
 	@devenv/bootstrap check
 	@.venv/bin/ovnmig contract
 
-bench: ## measurements that no test depends on
+bench: ## rates beside conntrack, conntrackd and a C program, minutes (BENCH="--quick": one minute)
 	@devenv/bootstrap
-	@.venv/bin/pytest tests/bench
+	@.venv/bin/python -m tests.bench $(BENCH)
 
 clean: ## remove the virtual environment, caches and reports of this folder, and the sandbox
 	@if [ -x devenv/sandbox ] && [ -d .venv ]; then devenv/sandbox clean; fi

@@ -2,8 +2,8 @@
 
     python -m tests.bench.agent_side source|sink CHASSIS NAMESPACE PKI-DIRECTORY
 
-Everything that an agent loads is loaded, so its memory is an agent's; the local database is a constant. Commands
-come as JSON lines on standard input, each is answered with one line.
+Everything that an agent loads is loaded, so its memory is an agent's; the local database is a constant.
+Commands come as JSON lines on standard input, each is answered with one line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import ctypes
 import json
 import logging
 import os
-import resource
 import sys
 import time
 from pathlib import Path
@@ -29,7 +28,7 @@ from ovnmig.conntrack import ensure_events
 from ovnmig.core.transfer import Peer, TransferOrder, TransferState, ZoneKind, ZoneRef
 from ovnmig.pki import KeyFiles
 from tests.bench.conntrack import ZONE_A, ZONE_B
-from tests.bench.places import TARGET_ADDRESS
+from tests.bench.places import TARGET_ADDRESS, peak_mib
 
 PORT = 8789
 SNAT = ZoneRef(ZoneKind.SNAT, "gateway")
@@ -48,8 +47,7 @@ def view(role: str) -> LocalView:
 
 def usage() -> dict[str, Any]:
     """CPU seconds since the start and peak memory."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"cpu_s": time.process_time(), "peak_mib": round(peak, 1)}
+    return {"cpu_s": time.process_time(), "peak_mib": peak_mib()}
 
 
 class Source:
@@ -99,7 +97,9 @@ async def serve(role: str, chassis: str, pki_dir: Path) -> None:
             await stack.enter_async_context(server.listening(TARGET_ADDRESS, PORT))
         else:
             source = Source(
-                Transfers(chassis, files, lambda: local, copies, Fence(), lambda work: group.create_task(work))
+                Transfers(
+                    chassis, files, lambda: local, copies, Fence(), lambda work: group.create_task(work)
+                )
             )
         print(json.dumps({"ready": True}), flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):

@@ -178,4 +178,3 @@ def replication(source: Place, target: Place, seconds: float) -> Answer:
         "catch_up_s": wall - fed,
         "missing": missing,
     }
-

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import queue
-import resource
 import sys
 import threading
 import time
@@ -29,6 +28,7 @@ from ovnmig.conntrack import (
     read_zone,
 )
 from tests.bench.conntrack import ZONE_A, ZONE_B, sessions
+from tests.bench.places import peak_mib
 from tests.netns.spaces import inside
 
 CHANGED_SHARE = 0.01
@@ -73,8 +73,7 @@ def timed(action: Callable[[], int]) -> dict[str, float]:
     before, start = time.process_time(), time.perf_counter()
     entries = action()
     wall, cpu = time.perf_counter() - start, time.process_time() - before
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"entries": entries, "wall_s": wall, "cpu_s": cpu, "peak_mib": round(peak, 1)}
+    return {"entries": entries, "wall_s": wall, "cpu_s": cpu, "peak_mib": peak_mib()}
 
 
 def final_sync(read: NetlinkSocket, write: NetlinkSocket, entries: int) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -65,7 +66,9 @@ def _keeper(stack: ExitStack) -> ThreadPoolExecutor:
 def places() -> Iterator[tuple[Place, Place]]:
     """Source and target, joined by a veth pair with an address each."""
     with namespaces("a", "b") as (source, target), ExitStack() as stack:
-        run("ip", "-n", source, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", target)
+        run(
+            "ip", "-n", source, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", target
+        )
         for name, address in ((source, SOURCE_ADDRESS), (target, TARGET_ADDRESS)):
             run("ip", "-n", name, "link", "set", "wire", "up")
             run("ip", "-n", name, "address", "add", f"{address}/24", "dev", "wire")
@@ -78,7 +81,7 @@ def places() -> Iterator[tuple[Place, Place]]:
 
 @contextmanager
 def room_for(entries: int) -> Iterator[None]:
-    """Raises nf_conntrack_max while the block runs, and puts it back. Raises OSError where that is not allowed."""
+    """Raises nf_conntrack_max while the block runs, then puts it back. OSError where it may not be."""
     limit = _SYSCTL / "nf_conntrack_max"
     before = limit.read_text()
     if int(before) >= entries:
@@ -93,9 +96,18 @@ def room_for(entries: int) -> Iterator[None]:
         limit.write_text(before)
 
 
+def peak_mib(pid: int | str = "self") -> float:
+    """The most memory a process had. (ru_maxrss would count what its parent had when it forked.)"""
+    found = re.search(r"VmHWM:\s*(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return round(int(found[1]) / 1024, 1) if found else 0.0
+
+
 def install(command: str, package: str) -> str:
     """Makes sure of a command; returns why it is not to be had, or an empty text. Starts no service."""
-    if subprocess.run(["sh", "-c", f"command -v {command}"], check=False, capture_output=True).returncode == 0:
+    if (
+        subprocess.run(["sh", "-c", f"command -v {command}"], check=False, capture_output=True).returncode
+        == 0
+    ):
         return ""
     policy = Path("/usr/sbin/policy-rc.d")
     ours = not policy.exists()
