@@ -70,6 +70,26 @@ def check_vips_free(
             )
 
 
+def check_next_hops(request: UdnRequest, nb: NbView, found: Findings) -> None:
+    """No VIP may be the external gateway of another UDN on the same wire: it would answer in its place."""
+    for record in nb.records:
+        if record.udn == request.name:
+            continue
+        try:
+            other = decode(record.document).spec
+        except DocumentError:
+            continue
+        if (other.physical_network, other.vlan) != (request.physical_network, request.vlan):
+            continue
+        for vip in request.vips:
+            if vip.ip in other.nexthops:
+                found.add(
+                    "vip-is-gateway",
+                    f"VIP {vip.ip} is the external gateway of UDN {other.name!r}; choose another",
+                    "vips",
+                )
+
+
 def check_names(udn: str, nb: NbView, own: set[str], found: Findings) -> None:
     """No router or port of somebody else may have our names: routers of one name share conntrack zones."""
     named = names.gateway_names(udn)

@@ -8,6 +8,7 @@ from ovnmig.core.conflicts import (
     address_users,
     check_names,
     check_neighbours,
+    check_next_hops,
     check_subnets_of_others,
     check_vips_free,
 )
@@ -45,6 +46,7 @@ def resolve(
     users = address_users(nb, own)
     check_names(request.name, nb, own, found)
     check_vips_free(request, nb, own, users, found)
+    check_next_hops(request, nb, found)
     check_neighbours(gateways, nb, switch_uuid, own, found)
     check_subnets_of_others(request, switch_uuid, nb, found)
     zone = pick_zone(request, nb, own, current, owner, zone_range, found)

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from ovnmig.engine.protocols import ControllerApi
 from ovnmig.service import openapi, problems
-from ovnmig.service.guard import RefuseEncodedSlash
+from ovnmig.service.guard import LimitBody, RefuseEncodedSlash
 from ovnmig.service.routes_migrations import migration_routes
 from ovnmig.service.routes_system import system_routes
 from ovnmig.service.routes_udns import udn_routes
@@ -64,4 +64,5 @@ def create_app(
     problems.install(app, [route for router in routers for route in router.routes])
     openapi.install(app)
     app.add_middleware(RefuseEncodedSlash)
+    app.add_middleware(LimitBody)
     return app

@@ -1,13 +1,16 @@
-"""What stands in front of the routes: the loopback rule and the refusal of '/' inside names."""
+"""What stands in front of the routes: the loopback rule, and no '/' inside names and no huge bodies."""
 
 from __future__ import annotations
 
 import re
 from ipaddress import ip_address
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ovnmig.service.problems import answer, document
+
+BODY_MAX = 1 << 20
+"""Bytes of a request's body. A UDN with every field in use takes a few kilobytes."""
 
 _ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 
@@ -54,3 +57,40 @@ class RefuseEncodedSlash:
             await response(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+class LimitBody:
+    """ASGI middleware: a body above ``BODY_MAX`` bytes is refused before it is gathered and parsed, which
+    would hold up every migration."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        chunks: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return
+            more = message.get("more_body", False)
+            size += len(message.get("body", b""))
+            if size > BODY_MAX:
+                words = f"the body has more than {BODY_MAX} bytes; no request needs that many"
+                problem = document(413, "too-large", "Request too large", words)
+                await answer(problem, {"Connection": "close"})(scope, receive, send)
+                return
+            chunks.append(message.get("body", b""))
+        whole: Message = {"type": "http.request", "body": b"".join(chunks), "more_body": False}
+
+        async def replay() -> Message:
+            nonlocal whole
+            if whole["type"] == "http.request":
+                first, whole = whole, {"type": "handed-on"}
+                return first
+            return await receive()
+
+        await self._app(scope, replay, send)

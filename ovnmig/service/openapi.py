@@ -20,6 +20,7 @@ _MEANINGS = {
     400: "The request could not be read",
     404: "No such UDN, migration or chassis",
     409: "Clashes with what is going on or with what others hold",
+    413: "The body is too large",
     422: "Invalid request, or refused: the problems say what to do",
     500: "Internal error",
     502: "An agent does not answer or refused",

@@ -38,6 +38,7 @@ def migration_routes(controller: ControllerApi) -> APIRouter:
             400,
             404,
             409,
+            413,
             422,
             502,
             503,

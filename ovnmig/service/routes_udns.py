@@ -48,7 +48,7 @@ def udn_routes(controller: ControllerApi) -> APIRouter:
         operation_id="createUdn",
         status_code=201,
         responses=problems(
-            400, 409, 422, 503, ok={"model": UdnAnswer, "description": "It was exactly so already"}
+            400, 409, 413, 422, 503, ok={"model": UdnAnswer, "description": "It was exactly so already"}
         ),
     )
     async def create_udn(
@@ -66,7 +66,7 @@ def udn_routes(controller: ControllerApi) -> APIRouter:
         """One UDN: what is wanted, who owns the gateway, what differs."""
         return udn_answer(await controller.udn(name))
 
-    @router.put("/{name}", operation_id="changeUdn", responses=problems(400, 404, 409, 422, 503))
+    @router.put("/{name}", operation_id="changeUdn", responses=problems(400, 404, 409, 413, 422, 503))
     async def change_udn(name: UdnPath, body: UdnChange, _query: NoQueryParameters) -> UdnAnswer:
         """Change a UDN to exactly this, in one transaction. What is left out falls back to its default."""
         if body.name is not None and body.name != name:
@@ -91,7 +91,7 @@ def udn_routes(controller: ControllerApi) -> APIRouter:
         "/{name}/gateway",
         operation_id="moveGateway",
         status_code=202,
-        responses=problems(400, 404, 409, 422, 502, 503),
+        responses=problems(400, 404, 409, 413, 422, 502, 503),
     )
     async def move_gateway(
         name: UdnPath,

@@ -25,16 +25,24 @@ from ovnmig.service.fields import (
     write_port_range,
 )
 
+MANY = 64
+"""Subnets and addresses of a UDN: each is compared with every other, here and in the database."""
+MANY_CHASSIS = 1000
+
 
 class UdnFields(RequestModel):
     """The desired state of a UDN's gateway. What is left out or null is chosen, explained in the answer."""
 
-    subnets: list[NetworkField] = Field(min_length=1, description="inner subnets, IPv4 and IPv6 alike")
+    subnets: list[NetworkField] = Field(
+        min_length=1, max_length=MANY, description="inner subnets, IPv4 and IPv6 alike"
+    )
     vips: list[InterfaceField] = Field(
-        min_length=1, description="egress addresses; one per family used inside"
+        min_length=1, max_length=MANY, description="egress addresses; one per family used inside"
     )
     physical_network: NameField
-    nexthops: list[AddressField] = Field(default=[], description="default gateways on the external subnet")
+    nexthops: list[AddressField] = Field(
+        default=[], max_length=MANY, description="default gateways on the external subnet"
+    )
     switch: NameField | None = Field(
         default=None, description="logical switch to attach to; default: the UDN's name"
     )
@@ -42,7 +50,9 @@ class UdnFields(RequestModel):
         default=False, description="create the switch instead of attaching to one"
     )
     gateway_addresses: list[InterfaceField] | None = Field(
-        default=None, description="inner router addresses; default: the first host of each subnet"
+        default=None,
+        max_length=MANY,
+        description="inner router addresses; default: the first host of each subnet",
     )
     vlan: Annotated[int, Field(strict=True, ge=1, le=4094)] | None = None
     port_range: PortRangeField | None = None
@@ -51,7 +61,9 @@ class UdnFields(RequestModel):
     anchor: NameField | None = Field(default=None, description="port of the VM that the gateway follows")
     standby_count: CountField = 1
     chassis: list[NameField] = Field(
-        default=[], description="the only candidates, in order of preference; empty: all eligible chassis"
+        default=[],
+        max_length=MANY_CHASSIS,
+        description="the only candidates, in order of preference; empty: all eligible chassis",
     )
 
     def to_core(self, name: str) -> UdnRequest:

@@ -8,6 +8,7 @@ from ovnmig.core.conflicts import (
     address_users,
     check_names,
     check_neighbours,
+    check_next_hops,
     check_subnets_of_others,
     check_vips_free,
 )
@@ -36,6 +37,22 @@ def test_a_vip_held_by_a_router_port_a_nat_rule_or_a_balancer_is_in_use() -> Non
 def test_the_udns_own_router_does_not_count() -> None:
     nb = NbView(routers=(router("r1", router_port("p1", "172.16.1.100/24")),))
     assert vip_problems(nb, frozenset({"uuid-r1"})) == []
+
+
+def test_the_next_hop_of_another_udn_on_the_same_wire_cannot_be_a_vip() -> None:
+    other = replace(spec(), name="other", nexthops=(REQUEST.vips[0].ip,))
+    records = (
+        RecordRow("1", "other", 1, encode(UdnDocument(other, ()))),
+        RecordRow("2", "broken", 1, "{"),
+        RecordRow("3", REQUEST.name, 1, encode(UdnDocument(other, ()))),
+    )
+    found = Findings()
+    check_next_hops(REQUEST, NbView(records=records), found)
+    assert [(p.code, p.field) for p in found.problems] == [("vip-is-gateway", "vips")]
+    assert "of UDN 'other'" in found.problems[0].message
+    apart = Findings()
+    check_next_hops(replace(REQUEST, vlan=7), NbView(records=records), apart)
+    assert apart.problems == []
 
 
 def name_problems(nb: NbView, *own: str) -> list[str]:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
+import httpx2
 import pytest
 
-from ovnmig.service.guard import ListenRefused, check_listen_address
+from ovnmig.service.guard import BODY_MAX, ListenRefused, check_listen_address
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.10", "::1", "[::1]", "localhost"])
@@ -14,3 +17,20 @@ def test_loopback_is_fine(address: str) -> None:
 def test_anything_else_is_refused_with_what_to_set(address: str) -> None:
     with pytest.raises(ListenRefused, match=r"OVNMIG_LISTEN_ADDRESS.*127\.0\.0\.1"):
         check_listen_address(address)
+
+
+async def test_a_body_beyond_the_limit_is_refused_before_it_is_parsed(client: httpx2.AsyncClient) -> None:
+    answer = await client.post("/v1/udns", content=b"[" * (BODY_MAX + 1))
+    assert answer.status_code == 413
+    assert answer.json()["type"] == "urn:ovnmig:problem:too-large"
+
+
+async def test_a_body_in_many_pieces_arrives_whole(client: httpx2.AsyncClient) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in (b'{"name": "blue", "subnets": ["10.0.0.0/8"], ', b'"vips": ["192.0.2.1/24"], ', b""):
+            yield piece
+        yield b'"physical_network": "p"}'
+
+    headers = {"Content-Type": "application/json"}
+    answer = await client.post("/v1/udns", content=pieces(), headers=headers)
+    assert answer.status_code == 201, answer.text

@@ -150,3 +150,12 @@ async def test_what_is_not_there_is_404_on_every_route(client: httpx2.AsyncClien
 def test_urls_percent_encode_every_special_character() -> None:
     assert udn_url("a b/c?") == "/v1/udns/a%20b%2Fc%3F"
     assert migration_url("m 1") == "/v1/migrations/m%201"
+
+
+async def test_more_addresses_than_anybody_has_are_refused_before_they_are_compared(
+    client: httpx2.AsyncClient,
+) -> None:
+    body = examples.UDN_CREATE | {"subnets": ["10.1.0.0/24"] * 65}
+    answer = await client.post("/v1/udns", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["problems"][0]["field"] == "subnets"
