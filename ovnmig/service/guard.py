@@ -78,12 +78,13 @@ class LimitBody:
                 return
             more = message.get("more_body", False)
             size += len(message.get("body", b""))
-            if size > BODY_MAX:
-                words = f"the body has more than {BODY_MAX} bytes; no request needs that many"
-                problem = document(413, "too-large", "Request too large", words)
-                await answer(problem, {"Connection": "close"})(scope, receive, send)
-                return
             chunks.append(message.get("body", b""))
+            if size > BODY_MAX:
+                chunks.clear()  # Read on to the end all the same: a client that still sends reads no answer.
+        if size > BODY_MAX:
+            words = f"the body has more than {BODY_MAX} bytes; no request needs that many"
+            await answer(document(413, "too-large", "Request too large", words))(scope, receive, send)
+            return
         whole: Message = {"type": "http.request", "body": b"".join(chunks), "more_body": False}
 
         async def replay() -> Message:

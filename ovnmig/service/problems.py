@@ -133,6 +133,8 @@ def validation_item(error: Mapping[str, Any], known: Sequence[str] = ()) -> Prob
             code, message = "unknown-field", f"unknown field; {hint}"
         case "missing":
             code, message = "missing-field", "this field is required"
+        case "model_attributes_type":
+            code, message = "not-an-object", "send one JSON object, with 'Content-Type: application/json'"
         case "json_invalid":
             code, message = (
                 "not-json",

@@ -95,3 +95,14 @@ def test_fields_are_named_as_people_write_them() -> None:
     assert field_name(("body", "a", "b")) == "a.b"
     assert field_name(("query", "after")) == "query.after"
     assert field_name(("body",)) == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"), [(b'{"name": "x"}', "text/plain"), (b"[]", "application/json")]
+)
+async def test_a_body_that_is_no_json_object_is_answered_with_what_to_send(
+    client: httpx2.AsyncClient, body: bytes, content_type: str
+) -> None:
+    answer = await client.post("/v1/udns", content=body, headers={"Content-Type": content_type})
+    assert answer.status_code == 422
+    assert "Content-Type: application/json" in answer.json()["detail"]
