@@ -10,6 +10,7 @@ changed and nothing is deleted but an artefact of the very session that is appli
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,6 +45,9 @@ _LIVE_BITS: Final = int(Status.SEEN_REPLY | Status.ASSURED)
 _CREATE: Final = MessageFlag.REQUEST | MessageFlag.CREATE | MessageFlag.EXCL
 
 
+Owned = Hashes | Callable[[], Hashes] | None
+
+
 @dataclass(slots=True)
 class _Sent:
     """Rows of a group by what the kernel said to a request; rows it accepted are in none."""
@@ -68,15 +72,16 @@ class Applier:
         *,
         update: bool = True,
         room: int | None = None,
-        owned: Hashes | None = None,
+        owned: Owned = None,
     ) -> Outcome:
         """Creates what is not there and says what became of each record.
 
         ``update`` writes timeout, state, mark and labels of identical entries; pass False once the
         target's own are newer (traffic runs there). ``room`` is how many entries may be created:
         of a batch that is larger those with the longest remaining timeout are tried, the rest is
-        refused. ``owned`` are keys of copies that an earlier call of ours made: such an entry gives
-        way to a session reborn with the same tuple even when it is ASSURED. Masters go first.
+        refused. ``owned`` are keys of copies that an earlier call of ours made (or a function that
+        gives them when they are needed, which is seldom): such an entry gives way to a session reborn
+        with the same tuple even when it is ASSURED. Masters go first.
         """
         check_zones([zone])
         out = Outcome()
@@ -113,7 +118,7 @@ class Applier:
         group: Group,
         zone: int,
         update: bool,
-        owned: Hashes | None,
+        owned: Owned,
         out: Outcome,
         keep_orphans: bool = False,
     ) -> Group | None:
@@ -157,7 +162,7 @@ class Applier:
                 break
         return out
 
-    def _settle_unsure(self, group: Group, zone: int, owned: Hashes | None, out: Outcome) -> None:
+    def _settle_unsure(self, group: Group, zone: int, owned: Owned, out: Outcome) -> None:
         """Answers were lost: what is there with our translation was created, the rest is tried again."""
         live = look_up(self._sock, group, zone, self._reader)
         ours = live.present & (live.identity == group.identities())
@@ -179,7 +184,7 @@ class Applier:
         group: Group,
         zone: int,
         update: bool,
-        owned: Hashes | None,
+        owned: Owned,
         out: Outcome,
         attempts: int = _ATTEMPTS,
     ) -> None:
@@ -190,7 +195,7 @@ class Applier:
         other = same & ~identical
         yields = ((live.status & int(Status.ASSURED)) == 0) | live.closed
         if owned is not None:
-            yields |= np.isin(keys, owned)
+            yields |= np.isin(keys, owned() if callable(owned) else owned)
         if identical.any():
             chosen = group.pick(identical)
             gone = self._update(chosen, zone, live.status[identical]) if update else None

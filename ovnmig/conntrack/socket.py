@@ -2,7 +2,7 @@
 
 Requests in one ``send`` are worked off in order; an error in one does not stop the rest. Errors come
 back as acknowledgements and are lost when the receive buffer is full (with the default size 256 of
-them), hence the large buffer and the cap of 200 messages per send.
+them), hence the large buffer and the cap on messages per send.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ovnmig.conntrack import messages as m
 from ovnmig.conntrack.program import Words
 from ovnmig.conntrack.transform import Chunk
 
-SEND_MAX: Final = 200
+SEND_MAX: Final = 500
 """Messages per send: their acknowledgements fit the receive buffer several times over."""
 RECEIVE_BUFFER: Final = 8 << 20
 NO_RIGHT: Final = "connection tracking needs CAP_NET_ADMIN in its network namespace"

@@ -24,7 +24,14 @@ def missing_identities(
     sock: NetlinkSocket, zone: int, wanted: Hashes, transformer: Transformer | None = None
 ) -> Hashes:
     """Those of ``wanted`` that the zone does not hold: an empty array means the transfer is whole."""
-    return np.setdiff1d(wanted, identities_in(sock, zone, transformer))
+    held = identities_in(sock, zone, transformer)
+    asked: Hashes = np.unique(wanted)
+    if not held.size:
+        return asked
+    at = np.searchsorted(held, asked)
+    at[at == held.size] = 0
+    lacking: Hashes = asked[held[at] != asked]
+    return lacking
 
 
 def missing_records(

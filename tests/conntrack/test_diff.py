@@ -97,3 +97,22 @@ def test_the_remaining_timeout_makes_no_difference() -> None:
     ledger = Ledger()
     ledger.record(_batch([(0, 1, 1, 1, 1)]))
     assert len(ledger.compare(_batch([(0, 1, 1, 1, 3)]))) == 0
+
+
+def test_a_ledger_filled_in_many_pieces_is_the_one_filled_at_once() -> None:
+    shape = _SHAPES[0]
+    values = np.zeros((60_000, shape.width), dtype=np.uint32)
+    values[:, shape.at("orig_src")] = np.random.default_rng(1).permutation(60_000)
+    whole = Group(shape, (values & shape.keep) | shape.force)
+    once, pieces = Ledger(), Ledger()
+    once.record(Batch((whole,)))
+    for start in range(0, 60_000, 900):
+        # each piece repeats a third of the one before it
+        part = whole.pick(np.arange(max(0, start - 300), min(start + 900, 60_000)))
+        pieces.record(Batch((part,)))
+        assert pieces.holds(part.keys()).all()
+        assert len(pieces) == min(start + 900, 60_000)
+    assert not pieces.holds(whole.keys() ^ np.uint64(1)).any()
+    assert np.array_equal(once.keys, pieces.keys)
+    assert np.array_equal(once.identities, pieces.identities)
+    assert len(pieces.compare(Batch((whole,)))) == 0
