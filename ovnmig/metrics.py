@@ -15,11 +15,20 @@ from prometheus_client import (
 )
 
 from ovnmig.core.migration import ENDED, MigrationRecord
+from ovnmig.core.replication import CopyState, Standby
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 _PHASE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 REMEMBERED = 10_000
 """Ended migrations remembered so that none is counted twice."""
+_COPY_GAUGES = {
+    "in_step": "1 while the standby's copy is in step, else 0",
+    "pending": "Entries on their way to the standby",
+    "synced_timestamp_seconds": "When the standby last confirmed everything sent before (Unix time)",
+    "refused": "Entries that the standby refuses",
+    "lost": "Entries that the standby's kernel took and does not have",
+    "put_back": "Copies that had vanished from the standby and were sent again",
+}
 OUTCOMES = ("read", "created", "identical", "replaced", "refused", "lost")
 
 
@@ -60,6 +69,17 @@ class Metrics:
         self._broken = Counter(
             "ovnmig_invariants_broken", "Things that must hold and did not: defects", registry=self.registry
         )
+        self._failovers = Counter(
+            "ovnmig_replication_failovers",
+            "Gateways taken over by a standby without an order",
+            ["udn"],
+            registry=self.registry,
+        )
+        self._copies = {
+            name: Gauge(f"ovnmig_replication_{name}", words, ["udn", "chassis"], registry=self.registry)
+            for name, words in _COPY_GAUGES.items()
+        }
+        self._standbys: dict[str, tuple[str, ...]] = {}
         self._flying: set[str] = set()
         self._ended: dict[str, None] = {}
         for phase in ENDED:
@@ -74,6 +94,29 @@ class Metrics:
     def invariant_broken(self, words: str) -> None:
         """Something that must hold did not; the log and the history have the words."""
         self._broken.inc()
+
+    def failed_over(self, udn: str) -> None:
+        """A standby took a gateway over without an order."""
+        self._failovers.labels(udn).inc()
+
+    def replication_seen(self, udn: str, standbys: tuple[Standby, ...]) -> None:
+        """How the copies of a UDN stand; those it no longer has leave the metrics."""
+        names = tuple(one.chassis for one in standbys)
+        for gone in set(self._standbys.get(udn, ())) - set(names):
+            for gauge in self._copies.values():
+                gauge.remove(udn, gone)
+        self._standbys[udn] = names
+        for one in standbys:
+            values = {
+                "in_step": float(one.state is CopyState.IN_STEP),
+                "pending": one.pending,
+                "synced_timestamp_seconds": one.synced_at or 0.0,
+                "refused": one.refused,
+                "lost": one.lost,
+                "put_back": one.put_back,
+            }
+            for name, value in values.items():
+                self._copies[name].labels(udn, one.chassis).set(value)
 
     def migration_changed(self, record: MigrationRecord) -> None:
         """A migration entered a phase; an ended one is counted once, however often this is told."""

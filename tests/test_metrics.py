@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ovnmig.core.migration import Binding, MigrationRecord, Phase, TransferMode, Trigger
+from ovnmig.core.replication import CopyState, Standby
 from ovnmig.core.transfer import Counts
 from ovnmig.metrics import Metrics
 
@@ -48,3 +49,24 @@ def test_two_services_in_one_process_count_apart() -> None:
     first, second = Metrics(), Metrics()
     first.effect_failed("x")
     assert first.render() != second.render()
+
+
+def test_copies_on_standbys_are_gauges_that_go_with_the_standby() -> None:
+    metrics = Metrics()
+    metrics.replication_seen("blue", (Standby("b", CopyState.IN_STEP, 3, 99.5, 2, 1, 4),))
+    now = lines(metrics)
+    for name, value in (
+        ("in_step", 1.0),
+        ("pending", 3.0),
+        ("refused", 2.0),
+        ("lost", 1.0),
+        ("put_back", 4.0),
+    ):
+        assert f'ovnmig_replication_{name}{{chassis="b",udn="blue"}} {value}' in now
+    assert 'ovnmig_replication_synced_timestamp_seconds{chassis="b",udn="blue"} 99.5' in now
+    metrics.replication_seen("blue", (Standby("c", CopyState.CONNECTING),))
+    now = lines(metrics)
+    assert 'ovnmig_replication_in_step{chassis="c",udn="blue"} 0.0' in now
+    assert not [line for line in now if 'chassis="b"' in line]
+    metrics.failed_over("blue")
+    assert 'ovnmig_replication_failovers_total{udn="blue"} 1.0' in lines(metrics)

@@ -45,7 +45,12 @@ class Armed:
     """One armed announcement. :meth:`run` watches and announces until it is cancelled."""
 
     def __init__(
-        self, order: AnnounceOrder, chassis: str, rundir: Path, view: Callable[[], LocalView]
+        self,
+        order: AnnounceOrder,
+        chassis: str,
+        rundir: Path,
+        view: Callable[[], LocalView],
+        claim_seen: Callable[[str], None],
     ) -> None:
         self.order = order
         self.task: asyncio.Task[None] | None = None
@@ -57,6 +62,9 @@ class Armed:
         self._claimed = asyncio.Event()
         self._announced_at: float | None = None
         self._reason = "waiting for the port's flows"
+        self._claim_seen = claim_seen
+        self.watching = False
+        """All flows that were there have been seen, and every change is."""
         self.frames_sent = 0
 
     def status(self) -> AnnounceStatus:
@@ -64,6 +72,11 @@ class Armed:
         state = AnnounceState.ARMED if self._announced_at is None else AnnounceState.ANNOUNCED
         reason = self._reason if self._announced_at is None else ""
         return AnnounceStatus(self.order.id, state, self._announced_at, reason)
+
+    @property
+    def resident(self) -> bool:
+        """The port is claimed here and its flows are in."""
+        return bool(self._flows)
 
     async def run(self) -> None:
         """Watch and announce; mends broken connections. Ends only when cancelled."""
@@ -100,10 +113,15 @@ class Armed:
             self._claimed.clear()
             await watched.monitor(self._addresses)
             self._reason = "waiting for the port's flows"
-            async with asyncio.TaskGroup() as group:
-                group.create_task(watched.run(self._note))
-                group.create_task(out.run())
-                group.create_task(self._announce(out))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(watched.run(self._note))
+                    group.create_task(out.run())
+                    group.create_task(self._announce(out))
+                    await watched.barrier()
+                    self.watching = True
+            finally:
+                self.watching = False
 
     def _note(self, update: FlowUpdate) -> None:
         """A flow that translates back came or went. The first one of an address means: claimed here."""
@@ -112,6 +130,7 @@ class Armed:
         elif update.destination is not None:
             if update.destination not in self._flows.values():
                 self._claimed.set()
+                self._claim_seen(self.order.udn)
             self._flows[update.key] = update.destination
 
     async def _announce(self, out: Switch) -> None:
@@ -152,13 +171,20 @@ class Announcements:
     """All armed announcements of this agent. ``spawn`` starts a task that lives as long as the agent."""
 
     def __init__(
-        self, chassis: str, rundir: Path, view: Callable[[], LocalView], fence: Fence, spawn: Spawn
+        self,
+        chassis: str,
+        rundir: Path,
+        view: Callable[[], LocalView],
+        fence: Fence,
+        spawn: Spawn,
+        claim_seen: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._chassis = chassis
         self._rundir = rundir
         self._view = view
         self._fence = fence
         self._spawn = spawn
+        self._claim_seen = claim_seen
         self._armed: dict[str, Armed] = {}
 
     @property
@@ -169,6 +195,13 @@ class Announcements:
     def __len__(self) -> int:
         return len(self._armed)
 
+    def resident(self, udn: str) -> bool | None:
+        """Whether a UDN's gateway is here; ``None`` while nothing armed for it can tell."""
+        armed = [one for one in self._armed.values() if one.order.udn == udn]
+        if any(one.resident for one in armed):
+            return True
+        return False if any(one.watching for one in armed) else None
+
     async def arm(self, order: AnnounceOrder) -> AnnounceStatus:
         """Arm, or answer about what is armed under that id; another order under it replaces the old one.
 
@@ -177,7 +210,7 @@ class Announcements:
         known = self._armed.get(order.id)
         if known is not None and replace(known.order, epoch=order.epoch) == order:
             return known.status()
-        armed = Armed(order, self._chassis, self._rundir, self._view)
+        armed = Armed(order, self._chassis, self._rundir, self._view, self._claim_seen)
         self._fence.pass_through(order.udn, order.epoch, "an order")
         if known is None and len(self._armed) >= MAX_ARMED:
             raise BadOrder(f"{MAX_ARMED} announcements are armed already: disarm some first")

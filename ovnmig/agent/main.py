@@ -22,9 +22,11 @@ from ovnmig.agent.localdb import LocalDatabase, LocalDatabaseError
 from ovnmig.agent.node import Node
 from ovnmig.agent.parts import Parts
 from ovnmig.agent.peer import IdentifyingProtocol
+from ovnmig.agent.roles import Roles
 from ovnmig.agent.settings import AgentSettings
 from ovnmig.agent.store import Copies, Fence
 from ovnmig.agent.stream import StreamServer
+from ovnmig.agent.takeover import Takeover
 from ovnmig.agent.transfers import Transfers
 from ovnmig.agent.worker import Worker
 from ovnmig.conntrack import ensure_events, read_zone, table_stats
@@ -69,8 +71,9 @@ async def _serve(settings: AgentSettings, database: LocalDatabase) -> None:
             await worker.run(read_zone, worker.socket, _ANY_ZONE)
         except OSError as error:
             raise CannotStart(f"conntrack cannot be read ({error}): the agent needs CAP_NET_ADMIN") from None
-        copies = Copies()
-        streams = StreamServer(files, chassis, lambda: database.view, copies, Fence())
+        copies, orders = Copies(), Fence()
+        roles = Roles(orders)
+        streams = StreamServer(files, chassis, lambda: database.view, copies, Fence(), roles)
         try:
             stream_port = await stack.enter_async_context(streams.listening(listen, settings.stream_port))
         except OSError as error:
@@ -80,11 +83,15 @@ async def _serve(settings: AgentSettings, database: LocalDatabase) -> None:
         listener = stack.enter_context(_listen(listen, settings.control_port))
         group = await stack.enter_async_context(asyncio.TaskGroup())
         background = stack.enter_context(_Background(group))
-        orders = Fence()
+        takeover = Takeover(chassis, lambda: database.view, copies, background.spawn)
+        announcements = Announcements(
+            chassis, settings.ovs_rundir, lambda: database.view, orders, background.spawn, takeover.claimed
+        )
+        roles.watch(announcements.resident)
         parts = Parts(
             Node(chassis, lambda: database.view, worker),
             Transfers(chassis, files, lambda: database.view, copies, orders, background.spawn),
-            Announcements(chassis, settings.ovs_rundir, lambda: database.view, orders, background.spawn),
+            announcements,
             streams,
             stream_port,
         )

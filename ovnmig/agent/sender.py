@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -56,6 +57,7 @@ class Sender:
             "epoch": self._order.epoch,
             "chassis": self._chassis,
             "zones": zones,
+            "keep": self._order.keep,
         }
         await self._link.send(Frame(Kind.HELLO, 0, hello))
         welcome = await self._link.receive()
@@ -86,10 +88,15 @@ class Sender:
         """Send keys (8 bytes each) of entries that are no longer on the source."""
         await self._send(Kind.DELETE, {"zone": self.indexes[zone], "form": "keys"}, keys, None)
 
+    async def ended_others(self, zone: str) -> None:
+        """What the target holds and was not sent over this connection is no longer on the source."""
+        await self._send(Kind.DELETE, {"zone": self.indexes[zone], "form": "others"}, b"", None)
+
     async def sync(self, number: int, *, verify: bool) -> Frame:
         """Ask the target to answer everything up to here (and to read its zones back); returns SYNCED."""
         seq = await self._send(Kind.SYNC, {"round": number, "verify": verify}, b"", None)
         await self._until(lambda: seq in self._synced)
+        self._tally.synced_at = time.monotonic()
         return self._synced.pop(seq)
 
     async def settled(self) -> None:

@@ -8,19 +8,31 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, ParamSpec
 
 from ovnmig.agent import frames, zones
 from ovnmig.agent.frames import Frame, FrameError, Kind
 from ovnmig.agent.link import Link, LinkLost, PeerRefused
 from ovnmig.agent.localdb import LocalView
-from ovnmig.agent.store import Copies, Fence, StaleEpoch, split_known
+from ovnmig.agent.roles import Roles
+from ovnmig.agent.store import Copies, Fence, StaleEpoch, known, split_known
 from ovnmig.agent.worker import Worker
-from ovnmig.conntrack import BadRecords, Batch, Outcome, decode, delete_keys, delete_records, table_stats
+from ovnmig.conntrack import (
+    BadRecords,
+    Batch,
+    Ledger,
+    Outcome,
+    decode,
+    delete_keys,
+    delete_records,
+    dump_zones,
+    table_stats,
+)
 from ovnmig.conntrack import missing_identities as read_back
 from ovnmig.core.transfer import ZoneKind, ZoneRef
 from ovnmig.pki import PkiError, Role
 
+P = ParamSpec("P")
 WINDOW: Final = 8
 _PART: Final = 1000
 """Records applied at once. Not above the refusals that keep their text, so every one has its reason."""
@@ -45,13 +57,23 @@ class Sink:
     """One stream from HELLO to its end. ``view`` gives the local database at the moment of asking."""
 
     def __init__(
-        self, chassis: str, view: Callable[[], LocalView], copies: Copies, fence: Fence, worker: Worker
+        self,
+        chassis: str,
+        view: Callable[[], LocalView],
+        copies: Copies,
+        fence: Fence,
+        worker: Worker,
+        roles: Roles,
     ) -> None:
         self._chassis = chassis
         self._view = view
         self._copies = copies
         self._fence = fence
         self._worker = worker
+        self._roles = roles
+        self._keep = False
+        self._epoch = 0
+        self._sent: dict[str, Ledger] = {}
         self.udn = ""
         self.applied = 0
         self._zones: list[Zone] = []
@@ -100,10 +122,13 @@ class Sink:
                 "identity", f"the stream claims chassis {claimed!r}, its certificate is for {peer}"
             )
         self.udn = hello.text("udn")
+        self._epoch = hello.number("epoch")
+        self._keep = hello.fields.get("keep") is True
         try:
-            self._fence.pass_through(self.udn, hello.number("epoch"), f"a stream from {claimed!r}")
+            self._fence.pass_through(self.udn, self._epoch, f"a stream from {claimed!r}")
         except StaleEpoch as error:
             raise _Refused("epoch", str(error)) from None
+        self._check_role()
         refs = [_zone_ref(item) for item in hello.items("zones", 64)]
         view = self._view()
         numbers = zones.present(view, self._chassis, refs)
@@ -111,6 +136,9 @@ class Sink:
         if problems:
             raise _Refused("zones", f"on chassis {self._chassis!r} {'; '.join(problems)}")
         self._zones = [Zone(ref, numbers[ref.key]) for ref in refs if ref.key in numbers]
+        if self._keep:
+            self._copies.keep(self.udn, tuple(zone.ref for zone in self._zones))
+            self._sent = {zone.ref.key: Ledger() for zone in self._zones}
         welcome = {
             "major": frames.MAJOR,
             "minor": frames.MINOR,
@@ -121,18 +149,33 @@ class Sink:
         }
         await link.send(Frame(Kind.WELCOME, 0, welcome))
 
+    def _check_role(self) -> None:
+        """A standing stream writes to standbys only: where the gateway is, the sessions are live ones."""
+        if not self._keep:
+            return
+        if self._epoch < self._fence.highest(self.udn):
+            raise _Refused("epoch", f"a stream of a later epoch for UDN {self.udn!r} has come")
+        objection = self._roles.objection(self.udn, self._epoch)
+        if objection:
+            raise _Refused("owner", f"chassis {self._chassis!r} {objection}")
+
     async def _answer(self, frame: Frame) -> Frame:
+        self._check_role()
         if frame.kind is Kind.SYNC:
             for zone in self._zones:
                 self._check_number(zone)
-            return await self._worker.run(self._sync, frame)
+            return await self._worker.run(self._alone, self._sync, frame)
         index = frame.number("zone")
         if index >= len(self._zones):
             raise FrameError(f"{frame.kind.name} for zone {index}, which WELCOME did not list")
         zone = self._zones[index]
         self._check_number(zone)
         call = self._entries if frame.kind is Kind.ENTRIES else self._delete
-        return await self._worker.run(call, zone, frame)
+        return await self._worker.run(self._alone, call, zone, frame)
+
+    def _alone(self, call: Callable[P, Frame], *args: P.args, **kwargs: P.kwargs) -> Frame:
+        with self._copies.lock(self.udn):
+            return call(*args, **kwargs)
 
     def _check_number(self, zone: Zone) -> None:
         """A number is good for one look only: OVN may give the zone another, after a flush."""
@@ -150,11 +193,13 @@ class Sink:
             for chosen, room in ((ours, None), (others, table_stats().room)):
                 if not len(chosen):
                     continue
-                outcome = self._apply(chosen, zone.number, mode, room, ledger.keys)
+                outcome = self._apply(chosen, zone.number, mode, room, lambda: ledger.keys)
                 total.add(outcome)
                 words += _describe(outcome)[: _WORDS - len(words)]
                 reasons.add(outcome)
                 ledger.record(_without(chosen, outcome.not_applied))
+            if zone.ref.key in self._sent:
+                self._sent[zone.ref.key].record(part)
         self.applied += total.applied
         fields: dict[str, Any] = {
             "created": total.created,
@@ -191,9 +236,23 @@ class Sink:
             chosen = keys[[number in wanted for number in keys.tolist()]] if keys.size else keys
             done = delete_keys(socket, zone.number, chosen, reader)
             ledger.forget(chosen)
+        elif form == "others":
+            others = self._others(zone, ledger)
+            done = delete_keys(socket, zone.number, others, reader)
+            ledger.forget(others)
         else:
             raise FrameError(f"DELETE of form {form!r} is not known here")
         return Frame(Kind.ACK, frame.seq, {"deleted": done, "reasons": []})
+
+    def _others(self, zone: Zone, ledger: Ledger) -> Any:
+        """Keys of what the source has no more. Before this agent's time copies came too, and nothing but
+        copies is in the zone of a gateway that is surely elsewhere."""
+        there = ledger
+        if self._roles.surely_elsewhere(self.udn):
+            there = Ledger()
+            for _, batch in dump_zones(self._worker.socket, [zone.number], self._worker.transformer):
+                there.record(batch)
+        return there.keys[~known(self._sent.pop(zone.ref.key, there), there.keys)]
 
     def _sync(self, frame: Frame) -> Frame:
         counts: list[list[int]] = []

@@ -23,7 +23,17 @@ from ovnmig.agent.sink import vanished
 from ovnmig.agent.store import Copies, known, split_known
 from ovnmig.agent.tally import Tally
 from ovnmig.agent.worker import Worker
-from ovnmig.conntrack import Batch, Difference, DumpReport, Events, EventSocket, Ledger, dump_zones, read_zone
+from ovnmig.conntrack import (
+    Batch,
+    Difference,
+    DumpReport,
+    Events,
+    EventSocket,
+    Ledger,
+    at_least,
+    dump_zones,
+    read_zone,
+)
 from ovnmig.core.transfer import TransferOrder, TransferState, ZoneRef
 
 _log = logging.getLogger(__name__)
@@ -34,6 +44,11 @@ REFRESH_S: Final = 10.0
 SHORT_S: Final = 300
 """Entries with less time left than this are written again every REFRESH_S: copies get no packets that would
 refresh them, and the shortest time the kernel gives is 30 s."""
+KEEP_REFRESH_S: Final = 240.0
+"""In a standing transfer all entries are written again so often, below SHORT_S: the original is kept alive by
+traffic that the copy never sees."""
+KEEP_LEFT_S: Final = 60
+"""A standing copy has at least so long to live: its end is told, never awaited."""
 NEWBORN_S: Final = 5.0
 SMALL: Final = 100
 SMALL_SHARE: Final = 0.02
@@ -70,7 +85,7 @@ class Source:
         self._numbers: dict[str, int] = {}
         self._ledgers: dict[str, Ledger] = {}
         self._missed: Counter[tuple[str, int]] = Counter()
-        self._refreshed_at = time.monotonic()
+        self._refreshed_at = self._whole_at = time.monotonic()
         self._born: dict[tuple[str, int], float] = {}
 
     async def run(
@@ -92,6 +107,7 @@ class Source:
                     pass
                 if await self._verify():
                     await self._round()
+                await self._end_others()
                 await self._sender.settled()
                 changed(TransferState.IN_STEP)
                 await self._keep_step(events, final)
@@ -150,8 +166,20 @@ class Source:
             await self._send_live(key, rest)
         self._tally.unmovable(report.skipped)
 
+    async def _end_others(self) -> None:
+        """Sessions may have ended while the connection was broken: their copies must not stay as zombies."""
+        for key, ledger in self._ledgers.items() if self._order.keep else ():
+            await self._sender.ended_others(key)
+            self._tally.retain(key, ledger.keys)
+
+    def _forget(self, key: str, keys: Any) -> None:
+        self._ledgers[key].forget(keys)
+        if self._order.keep:
+            self._tally.forget(key, keys)
+
     async def _send_live(self, key: str, batch: Batch, mode: str = "live") -> None:
         if len(batch):
+            batch = at_least(batch, KEEP_LEFT_S) if self._order.keep else batch
             self._ledgers[key].record(batch)
             await self._sender.entries(key, batch, mode)
 
@@ -165,7 +193,9 @@ class Source:
         self._check_zones()
         self.rounds += 1
         total, skipped = 0, Counter[str]()
-        refresh = time.monotonic() - self._refreshed_at >= REFRESH_S
+        now = time.monotonic()
+        refresh = now - self._refreshed_at >= REFRESH_S
+        whole = self._order.keep and now - self._whole_at >= KEEP_REFRESH_S
         for key, ledger in self._ledgers.items():
             report = DumpReport()
             batch = await self._read(key, report)
@@ -175,16 +205,17 @@ class Source:
             self.differing = total
             await self._send_difference(key, difference)
             if refresh:
-                await self._send_live(key, _short_lived(batch), "refresh")
+                await self._send_live(key, batch if whole else _short_lived(batch), "refresh")
         if refresh:
-            self._refreshed_at = time.monotonic()
+            self._refreshed_at = now
+            self._whole_at = now if whole else self._whole_at
         self._tally.unmovable(skipped)
         self.differing = 0
         return total
 
     async def _send_difference(self, key: str, difference: Difference) -> None:
         if difference.vanished.size:
-            self._ledgers[key].forget(difference.vanished)
+            self._forget(key, difference.vanished)
             await self._sender.ended_keys(key, difference.vanished.astype("<u8").tobytes())
         for batch in (difference.new, difference.changed, difference.reborn):
             await self._send_live(key, batch)
@@ -225,7 +256,7 @@ class Source:
         pause_s = ROUND_S
         due = time.monotonic() + pause_s
         while not final.is_set():
-            await self._wait(events, final, due - time.monotonic())
+            await self._wait(events, final, min(ROUND_S, due - time.monotonic()))
             await asyncio.sleep(GATHER_S)
             if await self._follow(events) or time.monotonic() >= due:
                 began = time.monotonic()
@@ -235,6 +266,8 @@ class Source:
                 # A large zone is dumped less often: dumping takes at most a tenth of the time.
                 pause_s = max(ROUND_S, 10 * (time.monotonic() - began))
                 due = time.monotonic() + pause_s
+            elif time.monotonic() - (self._tally.synced_at or 0.0) >= ROUND_S:
+                await self._sender.sync(self.rounds, verify=False)
 
     async def _follow(self, events: EventSocket) -> bool:
         """Send what events say; True when some were lost."""
@@ -246,7 +279,7 @@ class Source:
                 if (zone := reading.zones.get(number)) is None:
                     continue
                 if len(zone.gone):
-                    self._ledgers[key].forget(zone.gone.keys())
+                    self._forget(key, zone.gone.keys())
                     await self._sender.ended(key, zone.gone)
                 await self._send_live(key, zone.present)
             if not reading.count:

@@ -6,9 +6,11 @@ again finds them identical, and the database's epoch comes with the next order.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 from ovnmig.conntrack import Batch, Ledger
+from ovnmig.core.transfer import ZoneRef
 
 Keys = Any
 """Sorted or unsorted 64-bit keys as the conntrack package makes them (its array library stays in there)."""
@@ -31,24 +33,46 @@ class Fence:
             raise StaleEpoch(f"{what} of epoch {epoch} for UDN {udn!r} came after one of epoch {highest}")
         self._epochs[udn] = epoch
 
+    def highest(self, udn: str) -> int:
+        """The highest epoch seen for a UDN; 0 for none."""
+        return self._epochs.get(udn, 0)
+
 
 class Copies:
     """Per UDN and zone (wire name): the entries that streams from other agents put here."""
 
     def __init__(self) -> None:
         self._ledgers: dict[tuple[str, str], Ledger] = {}
+        self._locks: dict[str, Lock] = {}
+        self._kept: dict[str, tuple[ZoneRef, ...]] = {}
+
+    def lock(self, udn: str) -> Lock:
+        """Held while a thread changes a UDN's ledgers: streams of one UDN may overlap for a moment."""
+        return self._locks.setdefault(udn, Lock())
+
+    def keep(self, udn: str, zones: tuple[ZoneRef, ...]) -> None:
+        """These zones have been copied by a standing stream."""
+        self._kept[udn] = zones
+
+    def kept(self, udn: str) -> tuple[ZoneRef, ...]:
+        """The zones of a UDN that a standing stream has copied here; none: this is no standby of it."""
+        return self._kept.get(udn, ())
 
     def of(self, udn: str, zone_key: str) -> Ledger:
         """The ledger of a zone; made on first use."""
         return self._ledgers.setdefault((udn, zone_key), Ledger())
 
 
+def held(ascending: Keys, keys: Keys) -> Keys:
+    """A mask over ``keys``: which are among the ``ascending`` ones."""
+    if not ascending.size:
+        return keys != keys
+    return ascending[ascending.searchsorted(keys).clip(max=ascending.size - 1)] == keys
+
+
 def known(ledger: Ledger, keys: Keys) -> Keys:
     """A mask over ``keys``: which the ledger holds."""
-    held = ledger.keys
-    if not held.size:
-        return keys != keys
-    return held[held.searchsorted(keys).clip(max=held.size - 1)] == keys
+    return ledger.holds(keys)
 
 
 def split_known(ledger: Ledger, batch: Batch) -> tuple[Batch, Batch]:

@@ -11,6 +11,7 @@ from typing import Final
 from ovnmig import pki
 from ovnmig.agent.link import READ_BYTES, Link
 from ovnmig.agent.localdb import LocalView
+from ovnmig.agent.roles import Roles
 from ovnmig.agent.sink import Sink
 from ovnmig.agent.store import Copies, Fence
 from ovnmig.agent.worker import Worker
@@ -24,13 +25,20 @@ class StreamServer:
     """Serves one :class:`Sink` per connection. ``active`` is the number of streams now."""
 
     def __init__(
-        self, files: KeyFiles, chassis: str, view: Callable[[], LocalView], copies: Copies, fence: Fence
+        self,
+        files: KeyFiles,
+        chassis: str,
+        view: Callable[[], LocalView],
+        copies: Copies,
+        fence: Fence,
+        roles: Roles | None = None,
     ) -> None:
         self._files = files
         self._chassis = chassis
         self._view = view
         self._copies = copies
         self._fence = fence
+        self._roles = roles or Roles(Fence())
         self.active = 0
         self.applied = 0
 
@@ -54,7 +62,7 @@ class StreamServer:
         self.active += 1
         try:
             async with Worker("sink") as worker:
-                sink = Sink(self._chassis, self._view, self._copies, self._fence, worker)
+                sink = Sink(self._chassis, self._view, self._copies, self._fence, worker, self._roles)
                 try:
                     end = await sink.serve(link)
                 except Exception:

@@ -57,6 +57,10 @@ class Switch:
         """Inject frames at a port and return once the switch has taken them. Raises OpenFlowError."""
         for frame in frames:
             self._writer.write(openflow.packet_out(self.version, self._next_xid(), in_port, frame))
+        await self.barrier()
+
+    async def barrier(self) -> None:
+        """Return once the switch has answered everything asked before. Raises OpenFlowError."""
         barrier = self._next_xid()
         done = self._barriers[barrier] = asyncio.Event()
         self._writer.write(openflow.pack(self.version, Type.BARRIER_REQUEST, barrier))

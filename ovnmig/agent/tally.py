@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ovnmig.agent.frames import Frame
-from ovnmig.agent.store import split_known
+from ovnmig.agent.store import Keys, held, split_known
 from ovnmig.conntrack import Batch, Ledger
 from ovnmig.core.transfer import Counts
 
@@ -42,6 +42,8 @@ class Tally:
         self._unmovable: Mapping[str, int] = {}
         self._waiting = 0
         self.words: list[str] = []
+        self.synced_at: float | None = None
+        """When the target last answered for everything sent before (monotonic seconds)."""
         self.put_back = 0
         """Copies that had vanished from the target and were sent again; their fate does not change."""
 
@@ -90,6 +92,19 @@ class Tally:
             if entry not in self._lost and entry not in self._refused and self._fates["created"]:
                 self._fates["created"] -= 1
                 self._lost.add(entry)
+
+    def forget(self, zone_key: str, keys: Keys) -> None:
+        """These entries are over. A standing transfer would remember every session there ever was."""
+        self._seen.setdefault(zone_key, Ledger()).forget(keys)
+        if self._refused or self._lost:
+            for key in keys.tolist():
+                self._refused.pop((zone_key, key), None)
+                self._lost.discard((zone_key, key))
+
+    def retain(self, zone_key: str, keys: Keys) -> None:
+        """Entries of a zone but these are over."""
+        seen = self._seen.setdefault(zone_key, Ledger())
+        self.forget(zone_key, seen.keys[~held(keys, seen.keys)])
 
     def unmovable(self, skipped: Mapping[str, int]) -> None:
         """Entries of the last dump that cannot be carried at all, by reason."""

@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 PERSIST_S: Final = 15.0
 """How long a transfer tries to reach its peer again before it fails and the engine decides."""
 RETRY_S: Final = 0.5
+KEEP_RETRY_S: Final = 3.0
+"""The longest pause of a standing transfer, which tries for ever."""
 MAX_FAILURES: Final = 20
 """Connections that ended before the transfer was in step, one after another."""
 FINAL_TIMEOUT_S: Final = 8.0
@@ -69,6 +71,8 @@ class Job:
             pending=0 if over else (sender.pending if sender else 0) + (source.differing if source else 0),
             reason=self.reason,
             refused_entries=tuple(self.tally.words),
+            synced_s=None if self.tally.synced_at is None else time.monotonic() - self.tally.synced_at,
+            put_back=self.tally.put_back,
         )
 
     def set_state(self, state: TransferState) -> None:
@@ -202,13 +206,14 @@ class Transfers:
             while True:
                 problem = await self._attempt(job)
                 failures = 1 if job.state in _SETTLED else failures + 1
-                if failures > MAX_FAILURES or time.monotonic() - job.alive_at > PERSIST_S:
+                over = failures > MAX_FAILURES or time.monotonic() - job.alive_at > PERSIST_S
+                if over and not job.order.keep:
                     job.fail(problem)
                     return
                 if not job.handed_over:
                     job.state = TransferState.CONNECTING
                 job.reason = problem
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(min(RETRY_S * failures, KEEP_RETRY_S) if job.order.keep else RETRY_S)
         except CannotTransfer as error:
             job.fail(str(error))
         except PeerRefused as error:
@@ -227,7 +232,7 @@ class Transfers:
             async with Worker("source") as worker:
                 await job.connected(self._chassis, self._view, self._copies, connection, worker)
         except PeerRefused as error:
-            if error.code != "internal":
+            if error.code != "internal" and not (job.order.keep and error.code == "format"):
                 raise
             return str(error)
         except _TRANSIENT as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +40,10 @@ PolicyOption = Annotated[str | None, typer.Option("--policy", help="follow or pi
 Anchor = Annotated[str | None, typer.Option("--anchor", help="Port of the VM that the gateway follows.")]
 Standby = Annotated[int | None, typer.Option("--standby-count", help="Standby chassis of the HA set.")]
 Chassis = Annotated[Many, typer.Option("--chassis", help="The only candidates, in order (repeat).")]
+ReplicationOption = Annotated[
+    str | None,
+    typer.Option("--replication", help="none, or continuous: standbys hold the sessions all the time."),
+]
 File = Annotated[
     Path | None,
     typer.Option("--file", "-f", help="JSON file with these fields; '-' reads stdin. Options win."),
@@ -47,7 +52,7 @@ File = Annotated[
 _CLEARABLE = ("vlan", "port_range", "anchor", "gateway_addresses", "snat_zone", "nexthops", "chassis")
 _REQUEST = (
     "subnets", "vips", "physical_network", "nexthops", "switch", "gateway_addresses", "vlan", "port_range",
-    "policy", "anchor", "standby_count", "chassis",
+    "policy", "anchor", "standby_count", "chassis", "replication",
 )  # fmt: skip
 
 
@@ -80,6 +85,15 @@ def _given(snat_zone: str | None, **fields: Any) -> Document:
     return found
 
 
+def _copy(standby: Document) -> str:
+    words = f"{standby['chassis']}: {standby['state']}, {standby['pending']} pending"
+    if standby["synced_at"] is not None:
+        words += f", confirmed {max(0.0, time.time() - standby['synced_at']):.1f} s ago"
+    counts = ((name, standby[name]) for name in ("refused", "lost", "put_back"))
+    words += "".join(f", {number} {name.replace('_', ' ')}" for name, number in counts if number)
+    return words + (f" ({standby['reason']})" if standby["reason"] else "")
+
+
 def _show(udn: Document) -> None:
     pairs(
         [
@@ -97,6 +111,7 @@ def _show(udn: Document) -> None:
             ("owner", udn["owner"] or "not claimed yet"),
             ("HA set", [f"{m['chassis']} (priority {m['priority']})" for m in udn["members"]]),
             ("protected", udn["protected"] or "no: a lone gateway dies with its node"),
+            ("replication", [udn["replication"], *map(_copy, udn["standbys"])]),
             ("placement", [f"{chassis}: {why}" for chassis, why in udn["placement"].items()]),
             ("drift", udn["drift"] or "none"),
             ("migration", udn["migration"]),
@@ -121,6 +136,7 @@ def create(
     anchor: Anchor = None,
     standby_count: Standby = None,
     chassis: Chassis = None,
+    replication: ReplicationOption = None,
     file: File = None,
     json_out: JsonOption = False,
     url: UrlOption = DEFAULT_URL,
@@ -130,6 +146,7 @@ def create(
         snat_zone, subnets=subnet, vips=vip, physical_network=physical_network, nexthops=nexthop,
         switch=switch, create_switch=create_switch, gateway_addresses=gateway_address, vlan=vlan,
         port_range=port_range, policy=policy, anchor=anchor, standby_count=standby_count, chassis=chassis,
+        replication=replication,
     )  # fmt: skip
     if standby_count == 0:
         given["standby_count"] = 0
@@ -158,6 +175,7 @@ def change(
     anchor: Anchor = None,
     standby_count: Standby = None,
     chassis: Chassis = None,
+    replication: ReplicationOption = None,
     clear: Annotated[Many, typer.Option("--clear", help=f"Field to reset: {', '.join(_CLEARABLE)}.")] = None,
     file: File = None,
     json_out: JsonOption = False,
@@ -170,7 +188,7 @@ def change(
     given = _given(
         snat_zone, subnets=subnet, vips=vip, physical_network=physical_network, nexthops=nexthop,
         gateway_addresses=gateway_address, vlan=vlan, port_range=port_range, policy=policy, anchor=anchor,
-        chassis=chassis,
+        chassis=chassis, replication=replication,
     )  # fmt: skip
     if standby_count is not None:
         given["standby_count"] = standby_count

@@ -28,7 +28,7 @@ from ovnmig.conntrack.entry import Entry, describe, entries
 from ovnmig.conntrack.events import Events, EventSocket, ZoneEvents, ensure_events
 from ovnmig.conntrack.insert import Applier
 from ovnmig.conntrack.outcome import Outcome, Refusal
-from ovnmig.conntrack.promote import promote
+from ovnmig.conntrack.promote import at_least, promote
 from ovnmig.conntrack.records import MAX_ROWS, BadRecords, Batch, Group, decode, encode, merge
 from ovnmig.conntrack.socket import NetlinkError, NetlinkSocket
 from ovnmig.conntrack.stats import TableStats, table_stats
@@ -56,6 +56,7 @@ __all__ = [
     "Transformer",
     "ZoneEvents",
     "apply_and_verify",
+    "at_least",
     "decode",
     "delete_keys",
     "delete_records",

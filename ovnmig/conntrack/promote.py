@@ -30,6 +30,20 @@ def promote(batch: Batch) -> Batch:
     return Batch(tuple(_promote(group) for group in batch))
 
 
+def at_least(batch: Batch, timeout_s: int) -> Batch:
+    """The same records, none with less than ``timeout_s`` left: for copies whose end is told, not awaited."""
+    return Batch(tuple(_at_least(group, timeout_s) for group in batch))
+
+
+def _at_least(group: Group, timeout_s: int) -> Group:
+    left = group.timeouts_s()
+    if not len(group) or int(left.min()) >= timeout_s:
+        return group
+    values = group.values.copy()
+    values[:, -1] = np.maximum(left, timeout_s).astype(">u4").view(np.uint32)
+    return Group(group.shape, values, group.order, group.ids)
+
+
 def _promote(group: Group) -> Group:
     if group.shape.spec.flow.proto != IPPROTO_TCP:
         return group

@@ -25,12 +25,12 @@ def readiness(record: MigrationRecord, spec: UdnSpec, datapath: str) -> Readines
     return ReadinessOrder(zones, peers, spec.physical_network if record.moves_gateway else "")
 
 
-def announcement(record: MigrationRecord, spec: UdnSpec, epoch: int) -> AnnounceOrder:
+def announcement(ident: str, spec: UdnSpec, epoch: int) -> AnnounceOrder:
     """Announce every VIP of the UDN as soon as the gateway's port is claimed there and its flows are in."""
     named = gateway_names(spec)
     return AnnounceOrder(
-        id=record.id,
-        udn=record.udn,
+        id=ident,
+        udn=spec.name,
         epoch=epoch,
         chassis_redirect_port=named.chassis_redirect_port,
         localnet_port=named.localnet_port,

@@ -6,7 +6,7 @@ import unicodedata
 
 from ovnmig.core import addresses
 from ovnmig.core.conflicts import Findings
-from ovnmig.core.udn import Interface, UdnRequest
+from ovnmig.core.udn import Interface, Replication, UdnRequest
 
 MAX_NAME_LENGTH = 200
 MAX_STANDBYS = 8
@@ -167,3 +167,9 @@ def _check_numbers(request: UdnRequest, found: Findings) -> None:
             )
     if not 0 <= request.standby_count <= MAX_STANDBYS:
         found.add("bad-standby-count", f"use 0 to {MAX_STANDBYS} standbys", "standby_count")
+    if request.replication is Replication.CONTINUOUS and request.standby_count == 0:
+        found.add(
+            "replication-needs-standby",
+            "continuous replication needs a standby to replicate to; use standby_count 1 or more",
+            "replication",
+        )

@@ -84,6 +84,9 @@ class TransferOrder:
     harmless.
 
     ``epoch`` is the record's epoch at the order: an agent refuses an order of a lower epoch for the same UDN.
+    ``keep``: a standing transfer. It stays in step for good, is mended for as long as it takes, and what is
+    not on the source any more leaves the target too, also after a break. A target that owns the gateway
+    itself refuses it.
     """
 
     id: str
@@ -91,12 +94,13 @@ class TransferOrder:
     epoch: int
     peer: Peer
     zones: tuple[ZoneRef, ...]
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TransferStatus:
     """Answer about a transfer. ``refused_entries`` names up to 100 refused entries in words; ``reason`` is
-    set on FAILED."""
+    set on FAILED, and while a broken connection is mended."""
 
     id: str
     state: TransferState
@@ -106,6 +110,10 @@ class TransferStatus:
     """Entries sent but not yet acknowledged, plus those known to differ."""
     reason: str = ""
     refused_entries: tuple[str, ...] = ()
+    synced_s: float | None = None
+    """Seconds since the target last confirmed everything sent before; ``None``: not yet."""
+    put_back: int = 0
+    """Copies that had vanished from the target and were sent again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,13 @@ class Policy(StrEnum):
     PINNED = "pinned"
 
 
+class Replication(StrEnum):
+    """Whether the standbys of a gateway hold its sessions all the time, so that its node may die."""
+
+    NONE = "none"
+    CONTINUOUS = "continuous"
+
+
 @dataclass(frozen=True, slots=True)
 class UdnRequest:
     """What a caller asks for; everything left ``None`` is chosen by :func:`ovnmig.core.validate.resolve`.
@@ -45,6 +52,7 @@ class UdnRequest:
     anchor: str | None = None
     standby_count: int = 1
     chassis: tuple[str, ...] = ()
+    replication: Replication = Replication.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,7 @@ class UdnSpec:
     anchor: str | None
     standby_count: int
     chassis: tuple[str, ...]
+    replication: Replication = Replication.NONE
 
 
 @dataclass(frozen=True, slots=True, order=True)

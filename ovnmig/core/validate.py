@@ -69,6 +69,7 @@ def resolve(
         anchor=request.anchor,
         standby_count=request.standby_count,
         chassis=request.chassis,
+        replication=request.replication,
     )
     _check_chassis(spec, sb, found)
     if found.problems:

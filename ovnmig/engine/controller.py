@@ -30,6 +30,7 @@ from ovnmig.engine.protocols import (
     Southbound,
     UdnState,
 )
+from ovnmig.engine.replicator import Replicator
 from ovnmig.engine.runner import Outside
 from ovnmig.engine.udns import Udns, drifted
 
@@ -68,21 +69,23 @@ class Controller:
         self._leads = False
         self._problem = "no look at the Northbound database yet"
         self._group = asyncio.TaskGroup()
-        self._supervisor: asyncio.Task[None] | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._drift: dict[str, tuple[str, ...]] = {}
         self._moves = Moves(self._outside, agents, new_id, self._group)
-        self._udns = Udns(self._outside, self._moves, owner)
+        self._replicator = Replicator(self._outside, agents, self._moves)
+        self._udns = Udns(self._outside, self._moves, self._replicator, owner)
 
     async def __aenter__(self) -> Controller:
         await self._group.__aenter__()
-        self._supervisor = self._group.create_task(self._supervise())
+        work = (self._supervise(), self._replicate())
+        self._tasks = tuple(self._group.create_task(one) for one in work)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._supervisor is not None:
-            self._supervisor.cancel()
+        for task in self._tasks:
+            task.cancel()
         await self._moves.stop()
         await self._group.__aexit__(None, None, None)
 
@@ -94,6 +97,19 @@ class Controller:
             except DatabaseUnavailable as error:
                 self._problem = str(error)
                 await self._outside.clock.sleep(self._outside.options.watch_s)
+
+    async def _replicate(self) -> None:
+        """While leading, keep the standbys of replicated UDNs in step."""
+        pause_s = self._outside.options.watch_s
+        while True:
+            if not self._leads:
+                self._replicator.forget()
+                await self._outside.clock.sleep(pause_s)
+                continue
+            try:
+                await self._replicator.run(pause_s)
+            except DatabaseUnavailable:
+                await self._outside.clock.sleep(pause_s)
 
     async def _look(self) -> None:
         northbound = self._outside.northbound
@@ -211,6 +227,7 @@ class Controller:
         problems = list(stops)
         if self._outside.journal.problem:
             problems.append(self._outside.journal.problem)
+        problems.extend(self._replicator.problems())
         if not stops:
             problems.extend(store.damaged(await self._outside.northbound.view()))
         return Health(not stops, "leader" if self._leads else "standby", tuple(problems))

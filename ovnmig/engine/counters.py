@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ovnmig.core.migration import MigrationRecord
+from ovnmig.core.replication import Standby
 
 
 class Counters(Protocol):
@@ -19,6 +20,12 @@ class Counters(Protocol):
     def invariant_broken(self, words: str) -> None:
         """Something that must hold did not; a defect."""
 
+    def replication_seen(self, udn: str, standbys: tuple[Standby, ...]) -> None:
+        """How the copies of a UDN stand; none once it is not replicated any more."""
+
+    def failed_over(self, udn: str) -> None:
+        """A gateway was taken over by a standby without an order of ours."""
+
 
 class NoCounters:
     """Counts nothing."""
@@ -30,4 +37,10 @@ class NoCounters:
         """Nothing."""
 
     def invariant_broken(self, words: str) -> None:
+        """Nothing."""
+
+    def replication_seen(self, udn: str, standbys: tuple[Standby, ...]) -> None:
+        """Nothing."""
+
+    def failed_over(self, udn: str) -> None:
         """Nothing."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ovnmig.core.migration import MigrationRecord, MigrationRequest
+from ovnmig.core.replication import Standby
 from ovnmig.core.rows import Change, Committed
 from ovnmig.core.transfer import (
     AnnounceOrder,
@@ -144,6 +145,8 @@ class UdnState:
     """Id of the migration in flight."""
     changed: bool = True
     """On create and change: False when the request changed nothing."""
+    replication: tuple[Standby, ...] = ()
+    """Each standby's copy under continuous replication, as the leader last saw it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from ovnmig.core import document, drift, placement, topology, validate
 from ovnmig.core.document import UdnDocument
 from ovnmig.core.migration import MigrationRecord
 from ovnmig.core.rows import Change, EpochConflict
-from ovnmig.core.udn import Placement, Problem, Refused, UdnRequest, UdnSpec
+from ovnmig.core.udn import Placement, Problem, Refused, Replication, UdnRequest, UdnSpec
 from ovnmig.core.views import NbView, SbView
 from ovnmig.engine import store
 from ovnmig.engine.moves import ATTEMPTS, Moves
 from ovnmig.engine.protocols import Conflict, NotFound, UdnState
+from ovnmig.engine.replicator import Replicator
 from ovnmig.engine.runner import Outside
 from ovnmig.engine.store import Stored
 
@@ -20,9 +21,10 @@ from ovnmig.engine.store import Stored
 class Udns:
     """Desired state of gateways. Every write is one transaction, and none while a migration is in flight."""
 
-    def __init__(self, outside: Outside, moves: Moves, owner: str) -> None:
+    def __init__(self, outside: Outside, moves: Moves, replicator: Replicator, owner: str) -> None:
         self._outside = outside
         self._moves = moves
+        self._replicator = replicator
         self._owner = owner
 
     async def create(self, request: UdnRequest) -> UdnState:
@@ -63,6 +65,8 @@ class Udns:
                 grow = spec.standby_count > stored.document.spec.standby_count
                 placed = placement.choose(spec, nb, sb, current=stored.document.members, grow=grow)
                 _keep_owner(stored.document, placed)
+                if spec.replication is Replication.NONE:
+                    await self._replicator.dismiss(stored.document)
                 try:
                     wrote = await self._write(
                         replace(stored.document, spec=spec, members=placed.members), stored.epoch
@@ -81,6 +85,7 @@ class Udns:
                 nb = await self._outside.northbound.view()
                 stored = self._find(nb, name)
                 self._free(stored)
+                await self._replicator.dismiss(stored.document)
                 try:
                     await self._outside.northbound.apply(Change(name, stored.epoch, None, rows=()))
                 except EpochConflict:
@@ -118,6 +123,7 @@ class Udns:
             protected=len(members) > 1,
             drift=drifted(stored.document, nb),
             migration=running.id if running else None,
+            replication=self._replicator.standbys(spec.name),
         )
 
     def _in_flight(self, stored: Stored) -> MigrationRecord | None:

@@ -14,6 +14,7 @@ UDN_CREATE: Example = {
     "nexthops": ["172.16.1.1", "2001:db8:1::1"],
     "create_switch": True,
     "policy": "follow",
+    "replication": "continuous",
 }
 
 UDN_CHANGE: Example = {k: v for k, v in UDN_CREATE.items() if k != "name"} | {
@@ -38,6 +39,19 @@ UDN: Example = {
     "anchor": None,
     "standby_count": 1,
     "chassis": [],
+    "replication": "continuous",
+    "standbys": [
+        {
+            "chassis": "chassis-2",
+            "state": "in-step",
+            "pending": 0,
+            "synced_at": 1764547200.5,
+            "refused": 0,
+            "lost": 0,
+            "put_back": 0,
+            "reason": "",
+        }
+    ],
     "epoch": 1,
     "owner": "chassis-1",
     "router": "ovnmig-blue",

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from ovnmig.core.udn import Policy, UdnRequest
+from ovnmig.core.replication import CopyState, Standby
+from ovnmig.core.udn import Policy, Replication, UdnRequest
 from ovnmig.engine.protocols import UdnState
 from ovnmig.service import examples
 from ovnmig.service.fields import (
@@ -65,6 +66,10 @@ class UdnFields(RequestModel):
         max_length=MANY_CHASSIS,
         description="the only candidates, in order of preference; empty: all eligible chassis",
     )
+    replication: Replication = Field(
+        default=Replication.NONE,
+        description="'continuous': standbys hold the sessions all the time, which survive a crash",
+    )
 
     def to_core(self, name: str) -> UdnRequest:
         """The core's request for a UDN of that name."""
@@ -84,6 +89,7 @@ class UdnFields(RequestModel):
             anchor=self.anchor,
             standby_count=self.standby_count,
             chassis=tuple(self.chassis),
+            replication=self.replication,
         )
 
 
@@ -110,6 +116,21 @@ class MemberAnswer(AnswerModel):
     priority: int
 
 
+class StandbyAnswer(AnswerModel):
+    """The copy of the sessions on one standby."""
+
+    chassis: str
+    state: CopyState
+    pending: int = Field(description="entries on their way")
+    synced_at: float | None = Field(
+        description="when the standby last confirmed everything sent before, Unix seconds"
+    )
+    refused: int = Field(description="entries that the standby refuses")
+    lost: int = Field(description="entries that the standby's kernel took and does not have")
+    put_back: int = Field(description="copies that had vanished there and were sent again")
+    reason: str
+
+
 class UdnAnswer(AnswerModel):
     """A UDN as it is wanted (spec) and as it is (owner, drift, migration)."""
 
@@ -132,6 +153,10 @@ class UdnAnswer(AnswerModel):
     anchor: str | None
     standby_count: int
     chassis: list[str]
+    replication: Replication
+    standbys: list[StandbyAnswer] = Field(
+        description="each standby's copy, as the leader last saw it; empty without replication"
+    )
     epoch: int
     owner: str = Field(description="chassis that owns the gateway now; empty: unclaimed")
     router: str
@@ -181,6 +206,19 @@ def _members(state: UdnState) -> list[MemberAnswer]:
     return [MemberAnswer(chassis=m.chassis, priority=m.priority) for m in ordered]
 
 
+def _standby(one: Standby) -> StandbyAnswer:
+    return StandbyAnswer(
+        chassis=one.chassis,
+        state=one.state,
+        pending=one.pending,
+        synced_at=one.synced_at,
+        refused=one.refused,
+        lost=one.lost,
+        put_back=one.put_back,
+        reason=one.reason,
+    )
+
+
 def udn_answer(state: UdnState) -> UdnAnswer:
     """The wire form of a UDN."""
     spec = state.spec
@@ -202,6 +240,8 @@ def udn_answer(state: UdnState) -> UdnAnswer:
         anchor=spec.anchor,
         standby_count=spec.standby_count,
         chassis=list(spec.chassis),
+        replication=spec.replication,
+        standbys=[_standby(one) for one in state.replication],
         epoch=state.epoch,
         owner=state.owner,
         router=state.router,

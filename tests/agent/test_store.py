@@ -4,6 +4,7 @@ import pytest
 
 from ovnmig.agent.store import Copies, Fence, StaleEpoch, known, split_known
 from ovnmig.conntrack import Batch, Ledger
+from ovnmig.core.transfer import ZoneKind, ZoneRef
 from tests.bench.conntrack import sessions
 
 
@@ -29,3 +30,17 @@ def test_copies_are_kept_apart_by_udn_and_zone() -> None:
     copies.of("blue", "snat:r").record(sessions(2))
     others = (("red", "snat:r"), ("blue", "dnat:r"))
     assert [len(copies.of(*key)) for key in (("blue", "snat:r"), *others)] == [2, 0, 0]
+
+
+def test_the_zones_of_a_standing_stream_are_remembered_by_udn() -> None:
+    copies, zone = Copies(), ZoneRef(ZoneKind.SNAT, "r")
+    copies.keep("blue", (zone,))
+    assert (copies.kept("blue"), copies.kept("red")) == ((zone,), ())
+    assert copies.lock("blue") is copies.lock("blue")
+    assert copies.lock("blue") is not copies.lock("red")
+
+
+def test_a_fence_tells_the_highest_epoch() -> None:
+    fence = Fence()
+    fence.pass_through("blue", 5, "an order")
+    assert (fence.highest("blue"), fence.highest("red")) == (5, 0)

@@ -103,3 +103,15 @@ def test_names_are_kept_once_and_not_without_end() -> None:
     tally.settle("z", first, True, ack([str(n) for n in range(500)], created=1), {})
     tally.settle("z", first, False, ack(["0", "1"]), {})
     assert tally.words == [str(n) for n in range(NAMED_MAX)]
+
+
+def test_sessions_that_are_over_leave_no_trace_but_their_counts() -> None:
+    tally = Tally()
+    send(tally, {1, 2, 3}, {3: "taken"})
+    tally.forget("z", pick({2, 3}).keys())
+    assert tally.refused_keys("z") == set()
+    first, again = tally.fresh("z", pick({1, 2, 3}))
+    assert (len(first), len(again)) == (2, 1)
+    tally.take_back("z", first)
+    tally.retain("z", pick({7}).keys())
+    assert len(tally.fresh("z", pick({1}))[0]) == 1

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from ipaddress import ip_interface
 from pathlib import Path
 
 import pytest
 
-from ovnmig.core.udn import Policy
+from ovnmig.core.replication import CopyState, Standby
+from ovnmig.core.udn import Policy, Replication
 from tests.cli.conftest import Cli
 from tests.service.fake import FakeController
 from tests.service.lib import WEIRD_NAMES
@@ -108,3 +111,22 @@ def test_the_table_shows_a_udn_on_one_line(cli: Cli, blue: str) -> None:
     assert len(lines) == 2
     assert blue in lines[1]
     assert "fd00:1::/64" in lines[1]
+
+
+def test_replication_is_asked_for_kept_and_shown_with_each_copy(
+    cli: Cli, controller: FakeController, blue: str
+) -> None:
+    assert cli("udn", "set", blue, "--replication", "continuous").code == 0
+    assert cli("udn", "set", blue, "--vlan", "9").code == 0
+    assert controller.states[blue].spec.replication is Replication.CONTINUOUS
+    assert cli("udn", "set", blue, "--replication", "sometimes").code in (1, 2)
+    copies = (
+        Standby("gw-2", CopyState.IN_STEP, 3, time.time() - 0.5, refused=2),
+        Standby("gw-3", CopyState.CONNECTING, reason="no route"),
+    )
+    controller.states[blue] = replace(controller.states[blue], replication=copies)
+    shown = cli("udn", "show", blue).out
+    assert "continuous" in shown
+    assert "gw-2: in-step, 3 pending, confirmed 0." in shown
+    assert ", 2 refused" in shown
+    assert "gw-3: connecting, 0 pending (no route)" in shown

@@ -35,7 +35,7 @@ def test_readiness_asks_for_what_the_migration_needs() -> None:
 
 
 def test_an_announcement_names_every_vip_of_both_families_without_prefix() -> None:
-    order = orders.announcement(a_record(), SPEC, 12)
+    order = orders.announcement("m1", SPEC, 12)
     assert order.addresses == tuple(str(vip.ip) for vip in SPEC.vips)
     assert order.chassis_redirect_port.startswith("cr-")
     assert (order.mac, order.vlan, order.epoch) == (SPEC.external_mac, SPEC.vlan, 12)

@@ -51,6 +51,7 @@ class FakeAgent:
     hangs: bool = False
     forgets_next: bool = False
     notices_dead_peer: bool = True
+    confirmed_s: float = 0.2
 
     def restart(self) -> None:
         """Lose all memory."""
@@ -114,7 +115,8 @@ class FakeAgents:
             lost = bool(peer.down) and agent.notices_dead_peer
             transfer.state = TransferState.FAILED if lost else agent.copy_state
             transfer.reason = f"{peer.chassis}: {peer.down}" if lost else ""
-        return TransferStatus(ident, transfer.state, Counts(read=5, created=5), reason=transfer.reason)
+        counts, silent_s = Counts(read=5, created=5), agent.confirmed_s
+        return TransferStatus(ident, transfer.state, counts, reason=transfer.reason, synced_s=silent_s)
 
     async def transfer(self, chassis: str, transfer_id: str) -> TransferStatus | None:
         agent = await self._agent(chassis)

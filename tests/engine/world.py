@@ -83,6 +83,14 @@ class World:
         if alive:
             self.sb.bind(named.chassis_redirect_port, max(alive, key=lambda name: alive[name]))
 
+    def reclaim(self) -> None:
+        """OVN looks again who is first, after a node came back."""
+        for udn in self.nb.udns:
+            members = self.nb.members(udn)
+            alive = {name: priority for name, priority in members.items() if name not in self.dead}
+            first = max(alive, key=lambda name: alive[name])
+            self.sb.bind(gateway_names(udn).chassis_redirect_port, first)
+
     def controller(self, name: str = "one", limits: Limits | None = None) -> Running:
         """A controller process."""
         return Running(self, name, limits)

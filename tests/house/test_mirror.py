@@ -17,6 +17,7 @@ ELSEWHERE: dict[str, str] = {
     "ovnmig/agent/peer.py": "tests/drivers/test_node_agent.py",
     "ovnmig/agent/settings.py": "tests/netns/agent_program.py",
     "ovnmig/agent/sink.py": "tests/netns/test_agent_stream.py",
+    "ovnmig/agent/takeover.py": "tests/netns/test_agent_keep.py",
     "ovnmig/agent/switch.py": "tests/netns/test_agent_announce.py",
     "ovnmig/agent/transfers.py": "tests/netns/test_agent_transfer.py",
     "ovnmig/cli/exits.py": "tests/cli/test_client.py",

@@ -82,6 +82,22 @@ async def count(where: Switches, wanted: int) -> list[bytes]:
     return await eventually(ask, lambda found: len(found) >= wanted)
 
 
+async def test_it_tells_whether_the_gateway_is_here_once_it_has_seen_all_flows(bridges: Switches) -> None:
+    async with armed(bridges) as parts:
+
+        async def ask() -> bool | None:
+            return parts.resident("blue")
+
+        assert await ask() is None
+        await parts.arm(ORDER)
+        await eventually(ask, lambda seen: seen is False)
+        assert parts.resident("red") is None
+        await do(bridges.flow, "add-flow", UNSNAT + BACK)
+        await eventually(ask)
+        await do(bridges.flow, "del-flows", "table=12")
+        await eventually(ask, lambda seen: seen is False)
+
+
 async def test_it_announces_when_the_flows_come_and_again_when_they_come_back(bridges: Switches) -> None:
     async with armed(bridges) as parts:
         assert (await parts.arm(ORDER)).state is AnnounceState.ARMED

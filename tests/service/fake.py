@@ -70,6 +70,7 @@ class FakeController:
             anchor=request.anchor,
             standby_count=request.standby_count,
             chassis=request.chassis,
+            replication=request.replication,
         )
         placement = Placement((Member(20, "gw-1"), Member(10, "gw-2")), {"gw-1": "active", "gw-2": "standby"})
         return UdnState(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address, ip_interface, ip_network
 
-from ovnmig.core.udn import Policy, UdnRequest
+from ovnmig.core.udn import Policy, Replication, UdnRequest
 from ovnmig.service import examples
 from ovnmig.service.wire_udn import UdnChange, UdnCreate, gateway_answer, udn_answer
 from tests.service.fake import FakeController
@@ -20,6 +20,7 @@ def test_a_request_becomes_the_cores_with_addresses_as_objects() -> None:
         port_range=(1024, 65535),
         snat_zone=40000,
         policy=Policy.FOLLOW,
+        replication=Replication.CONTINUOUS,
     )
 
 

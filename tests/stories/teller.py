@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ovnmig.core.migration import Binding, MigrationRequest, TransferMode, Trigger
 from ovnmig.core.transfer import TransferState
-from ovnmig.core.udn import Policy, Refused
+from ovnmig.core.udn import Policy, Refused, Replication
 from ovnmig.engine.protocols import Conflict, DatabaseUnavailable, NotFound, NotLeader
 from tests.engine.world import Running, World, a_udn
 
@@ -79,10 +79,12 @@ class Teller:
         self.one = None
 
     async def do_create(self, name: str, *options: str) -> str:
-        """Create a UDN; options: ``pinned``, ``lone``."""
+        """Create a UDN; options: ``pinned``, ``lone``, ``replicated``."""
         request = a_udn(name)
         if "pinned" in options:
             request = replace(request, policy=Policy.PINNED)
+        if "replicated" in options:
+            request = replace(request, replication=Replication.CONTINUOUS)
         if "lone" in options:
             request = replace(request, standby_count=0)
         state = await self._one().api.create_udn(request)
@@ -172,6 +174,22 @@ class Teller:
         self.world.agents.nodes[chassis].down = "no route to host"
         self.world.dead.add(chassis)
         self.world.sb.bind(f"cr-ovnmig-{udn}-ext", heir)
+
+    async def do_node_returns(self, chassis: str) -> None:
+        """A node boots: its agent remembers nothing, and OVN may give it what it has the priority for."""
+        self.world.agents.nodes[chassis].down = ""
+        self.world.agents.nodes[chassis].restart()
+        self.world.dead.discard(chassis)
+        self.world.reclaim()
+
+    async def do_link(self, source: str, what: str) -> None:
+        """The wire between the agents of ``source`` and its standbys: ``cut`` or ``whole``."""
+        self.world.agents.nodes[source].confirmed_s = 9.0 if what == "cut" else 0.2
+
+    async def do_copies(self, udn: str) -> str:
+        """How the standbys' copies stand."""
+        state = await self._one().api.udn(udn)
+        return ", ".join(f"{one.chassis} {one.state.value}" for one in state.replication) or "no copies"
 
     async def do_nb(self, *words: str) -> None:
         """The Northbound database: ``down WORDS`` or ``up``."""
