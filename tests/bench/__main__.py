@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -18,9 +19,8 @@ from pathlib import Path
 
 from tests.bench import agents, report, tools
 from tests.bench.conntrack import sessions
-from tests.bench.places import Place, places, room_for
+from tests.bench.places import NotHere, Place, places, room_for
 from tests.bench.report import Book
-from tests.bench.tools import NotHere
 
 SMALL, MIDDLE, LARGE = 10_000, 100_000, 1_000_000
 _FEW = 2_000
@@ -109,7 +109,11 @@ class Bench:
         source.empty()
         entries = int(agents.BIRTHS_PER_S * seconds)
         target.empty()
-        sample = agents.replication(source, target, seconds)
+        try:
+            sample = agents.replication(source, target, seconds)
+        except NotHere as reason:
+            self.book.give_up(report.BIRTHS, entries, str(reason))
+            return
         self.book.samples[report.BIRTHS, entries] = [sample | {"entries": entries}]
         cores = ", ".join(f"{side} {value:.2f}" for side, value in sample["cores_by_side"].items())
         self.say(
@@ -159,6 +163,8 @@ def main() -> int:
     if os.geteuid():
         print("bench: network namespaces need root", file=sys.stderr)
         return 1
+    # An end from outside also has to put nf_conntrack_max back and remove the namespaces.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         book = run(options)
     except RuntimeError as error:

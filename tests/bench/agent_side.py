@@ -23,7 +23,7 @@ import ovnmig.agent.main  # noqa: F401  # for its memory: the control API and th
 from ovnmig.agent.localdb import Bridge, LocalView
 from ovnmig.agent.store import Copies, Fence
 from ovnmig.agent.stream import StreamServer
-from ovnmig.agent.transfers import Transfers
+from ovnmig.agent.transfers import OrderRefused, Transfers
 from ovnmig.conntrack import ensure_events
 from ovnmig.core.transfer import Peer, TransferOrder, TransferState, ZoneKind, ZoneRef
 from ovnmig.pki import KeyFiles
@@ -62,16 +62,17 @@ class Source:
         if command["do"] == "end":
             await self._transfers.end(name)
         elif command["do"] == "final":
-            await self._transfers.finish(name)
+            with contextlib.suppress(OrderRefused):  # the state in the answer tells of it
+                await self._transfers.finish(name)
         else:
             zone = WARM if name == "warm" else SNAT
             order = TransferOrder(name, name, 1, Peer("b", TARGET_ADDRESS, PORT), (zone,))
             self._transfers.start(order)
-            async with asyncio.timeout(_LIMIT_S):
-                while (status := self._transfers.status(name)) is not None:
-                    if status.state in (TransferState.IN_STEP, TransferState.FAILED):
-                        break
-                    await asyncio.sleep(_LOOK_S)
+            until = start + _LIMIT_S
+            while (status := self._transfers.status(name)) is not None and time.perf_counter() < until:
+                if status.state in (TransferState.IN_STEP, TransferState.FAILED):
+                    break
+                await asyncio.sleep(_LOOK_S)
         wall, cpu = time.perf_counter() - start, time.process_time() - before
         status = self._transfers.status(name)
         counts = status.counts if status else None

@@ -19,7 +19,7 @@ from ovnmig.conntrack import Batch, missing_records, read_zone
 from ovnmig.pki import Identity, Role
 from tests.bench.conntrack import ZONE_A, ZONE_B, sessions
 from tests.bench.engine import changed
-from tests.bench.places import Place
+from tests.bench.places import NotHere, Place
 
 Answer = dict[str, Any]
 BIRTHS_PER_S = 20_000
@@ -75,16 +75,17 @@ class Pair:
         after = self.sink.ask("usage")
         wanted = "final" if do == "final" else "in-step"
         if answer["state"] != wanted:
-            raise RuntimeError(f"the transfer is {answer['state']}: {answer['reason']}")
+            peaks = f"source {answer['peak_mib']:.0f} MiB, sink {after['peak_mib']:.0f} MiB"
+            raise NotHere(f"the transfer is {answer['state']}: {answer['reason']} (memory: {peaks})")
         sides = {"source": answer["spent_s"], "sink": after["cpu_s"] - before}
-        peaks = {"source": answer["peak_mib"], "sink": after["peak_mib"]}
+        memory = {"source": answer["peak_mib"], "sink": after["peak_mib"]}
         return {
             "entries": answer["applied"],
             "wall_s": answer["wall_s"],
             "cpu_s": sum(sides.values()),
-            "peak_mib": max(peaks.values()),
+            "peak_mib": max(memory.values()),
             "cpu_by_side_s": sides,
-            "peak_by_side_mib": peaks,
+            "peak_by_side_mib": memory,
         }
 
 

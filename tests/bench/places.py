@@ -22,6 +22,10 @@ _QUIET_S = 0.3
 Result = TypeVar("Result")
 
 
+class NotHere(Exception):
+    """A tool cannot be had, or could not do it; the text is the reason in the table."""
+
+
 class Place:
     """A namespace with a thread that lives in it, and a conntrack socket for that thread."""
 

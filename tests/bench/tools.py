@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.bench.conntrack import ZONE_A, ZONE_B
-from tests.bench.places import SOURCE_ADDRESS, TARGET_ADDRESS, Place, install, peak_mib
+from tests.bench.places import SOURCE_ADDRESS, TARGET_ADDRESS, NotHere, Place, install, peak_mib
 from tests.netns.spaces import run
 
 HERE = Path(__file__).parent
@@ -27,10 +27,6 @@ _PER_SEND = 500
 _LIMIT_S = 60.0
 
 Answer = dict[str, Any]
-
-
-class NotHere(Exception):
-    """A tool cannot be had; the text is the reason in the table."""
 
 
 def program(module: str, *words: str) -> Answer:
