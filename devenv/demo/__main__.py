@@ -1,4 +1,4 @@
-"""Play the demo on the running cluster: `python -m devenv.demo --out DIR [--runs NAME,...]`."""
+"""Play the demo on the running cluster: `python -m devenv.demo --out DIR [--scene crash] [--runs A,B]`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from devenv.demo import report, rest
+from devenv.demo import crash, report, rest
 from devenv.demo.judge import Move, describe, wire_counts
 from devenv.demo.moves import leg
 from devenv.demo.plan import AFTER_MOVE_S, BASELINE_S, RUNS, Run, expectation
@@ -99,19 +99,27 @@ def main() -> int:
     """Exit codes: 0 everything went as expected, 1 something did not, 2 the demo could not be played."""
     parser = argparse.ArgumentParser(prog="devenv.demo", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of report.json")
-    parser.add_argument("--runs", default=",".join(r.name for r in RUNS), help="which runs, by name")
+    parser.add_argument("--scene", default="moves", choices=("moves", "crash"), help="what is played")
+    parser.add_argument("--runs", default="", help="which runs, by name; all by default")
     args = parser.parse_args()
-    wanted = args.runs.split(",")
-    if unknown := set(wanted) - {r.name for r in RUNS}:
+    known = list(crash.RUNS) if args.scene == "crash" else [r.name for r in RUNS]
+    wanted = args.runs.split(",") if args.runs else known
+    if unknown := set(wanted) - set(known):
         parser.error(f"no run named {', '.join(sorted(unknown))}")
     try:
         stage = Stage.of_the_running_cluster()
         with tempfile.TemporaryDirectory(prefix="demo-") as scratch:
             done: dict[str, Any] = {**versions(stage), "runs": []}
-            for run in (r for r in RUNS if r.name in wanted):
+            for name in (name for name in known if name in wanted):
                 stage.remove()
+                folder = Path(scratch) / name
+                if args.scene == "crash":
+                    stage.build_vms("c")
+                    done["runs"].append(crash.play(stage, name, folder, say))
+                    report.write(done, args.out, "crash")
+                    continue
                 stage.build_vms()
-                done["runs"].append(play(stage, run, Path(scratch) / run.name))
+                done["runs"].append(play(stage, next(r for r in RUNS if r.name == name), folder))
                 report.write(done, args.out)
         stage.remove()
     except (ClusterError, CommandError, PlanError, rest.RestError) as error:

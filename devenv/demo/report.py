@@ -30,7 +30,7 @@ def run_problems(run: Mapping[str, Any]) -> list[str]:
         for s in sessions
         if not went_as_expected(s)
     ]
-    if run["name"] in ("transfer", "pinned"):
+    if run["name"] in ("transfer", "pinned", "replication"):
         found += [
             f"{s['name']}: the server saw {len(s['server_saw'])} addresses: {', '.join(s['server_saw'])}"
             for s in sessions
@@ -44,7 +44,9 @@ def run_problems(run: Mapping[str, Any]) -> list[str]:
         found += [f"a move took {n} transactions" for n in run["nb_transactions"] if n > 3]
         if run["name"] == "transfer" and run["entries"]["read"] == 0:
             found.append("no entry was transferred")
-    if run["name"] == "no-transfer":
+    if run["name"] == "replication" and run["owner"] != run["owner_expected"]:
+        found.append(f"{run['owner']} owns the gateway, {run['owner_expected']} took it over")
+    if run["name"] in ("no-transfer", "no-replication"):
         dying = {s["kind"] for s in sessions if s["expected"] == "die"}
         found += [
             f"no {kind} session was expected to die: the control proves nothing"
@@ -76,14 +78,20 @@ def table(run: Mapping[str, Any]) -> str:
     if run["entries"]["read"]:
         told = ", ".join(f"{run['entries'][k]} {k}" for k in COUNTS)
         lines.append(f"  conntrack entries: {told}; database transactions per move: {run['nb_transactions']}")
+    if "takeover_ms" in run:
+        took = run["takeover_ms"]
+        lines.append(
+            f"  the standby had the gateway {run['detection_ms']} ms after the crash; from then to the first "
+            f"packet: {took['out']} ms outward, {took['in']} ms inward"
+        )
     return "\n".join(lines)
 
 
-def write(report: Mapping[str, Any], folder: Path) -> Path:
-    """Write ``report.json`` into ``folder`` (made if missing), complete or not at all; returns its path."""
+def write(report: Mapping[str, Any], folder: Path, name: str = "report") -> Path:
+    """Write ``<name>.json`` into ``folder`` (made if missing), complete or not at all; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / "report.json"
-    part = folder / "report.json.part"
+    target = folder / f"{name}.json"
+    part = folder / f"{name}.json.part"
     part.write_text(json.dumps(report, indent=1) + "\n")
     part.replace(target)
     return target

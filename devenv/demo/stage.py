@@ -44,8 +44,8 @@ class Stage:
             raise shell.ClusterError(f"the demo needs three chassis, this cluster has {len(names)}")
         return cls(plan, dict(zip("abc", names, strict=False)))
 
-    def build_vms(self) -> None:
-        """The switch and three VMs on chassis a."""
+    def build_vms(self, letter: str = "a") -> None:
+        """The switch and three VMs on that chassis."""
         ovn.nbctl(self.plan, "ls-add", SWITCH)
         for name in VMS:
             vm.add(
@@ -54,7 +54,7 @@ class Stage:
                 addresses=addresses(name),
                 gateways=GATEWAYS,
                 chassis=tuple(self.chassis.values()),
-                on=self.chassis["a"],
+                on=self.chassis[letter],
                 switch=SWITCH,
             )
         ovn.sync(self.plan)
@@ -70,7 +70,7 @@ class Stage:
                 vm.delete(name)
         ovn.nbctl(self.plan, "--if-exists", "ls-del", SWITCH)
 
-    def create_gateway(self, *, follow: bool) -> None:
+    def create_gateway(self, *, follow: bool, replication: str = "none") -> None:
         """ovnmig's gateway for the switch, owned by chassis a."""
         body = {
             "name": SWITCH,
@@ -82,6 +82,7 @@ class Stage:
             "policy": "follow" if follow else "pinned",
             "anchor": ANCHOR,
             "chassis": list(self.chassis.values()),
+            "replication": replication,
         }
         rest.call("POST", "/v1/udns", body)
         here = self.chassis["a"]

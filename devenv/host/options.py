@@ -144,6 +144,7 @@ def build_parser() -> argparse.ArgumentParser:
     demo = verbs.add_parser(
         "demo", parents=[named, made], help="play the demo (starts a sandbox when none runs)"
     )
+    demo.add_argument("--scene", choices=("moves", "crash"), help="what is played (default: moves)")
     demo.add_argument("words", nargs="*", metavar="-- ARG", help="handed on to the demo")
     verbs.add_parser("clean", help="end all sandboxes and remove the cache")
     return parser
@@ -155,6 +156,8 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Optio
     words = list(got.get("words") or [])
     if words and words[0] == "--":
         words = words[1:]
+    if got.get("scene"):
+        words = ["--scene", got["scene"], *words]
     if got["verb"] == "exec" and not words:
         hint = "devenv/sandbox exec NODE -- CMD..."
         raise SandboxError("no program was given", hint=hint, code=EXIT_USAGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,7 +89,8 @@ def _given(snat_zone: str | None, **fields: Any) -> Document:
 def _copy(standby: Document) -> str:
     words = f"{standby['chassis']}: {standby['state']}, {standby['pending']} pending"
     if standby["synced_at"] is not None:
-        words += f", confirmed {max(0.0, time.time() - standby['synced_at']):.1f} s ago"
+        ago_s = time.time() - datetime.fromisoformat(standby["synced_at"]).timestamp()
+        words += f", confirmed {max(0.0, ago_s):.1f} s ago"
     counts = ((name, standby[name]) for name in ("refused", "lost", "put_back"))
     words += "".join(f", {number} {name.replace('_', ' ')}" for name, number in counts if number)
     return words + (f" ({standby['reason']})" if standby["reason"] else "")

@@ -45,7 +45,7 @@ UDN: Example = {
             "chassis": "chassis-2",
             "state": "in-step",
             "pending": 0,
-            "synced_at": 1764547200.5,
+            "synced_at": "2026-11-30T12:00:05.250000Z",
             "refused": 0,
             "lost": 0,
             "put_back": 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
@@ -122,9 +123,7 @@ class StandbyAnswer(AnswerModel):
     chassis: str
     state: CopyState
     pending: int = Field(description="entries on their way")
-    synced_at: float | None = Field(
-        description="when the standby last confirmed everything sent before, Unix seconds"
-    )
+    synced_at: datetime | None = Field(description="when the standby last confirmed everything sent before")
     refused: int = Field(description="entries that the standby refuses")
     lost: int = Field(description="entries that the standby's kernel took and does not have")
     put_back: int = Field(description="copies that had vanished there and were sent again")
@@ -211,7 +210,7 @@ def _standby(one: Standby) -> StandbyAnswer:
         chassis=one.chassis,
         state=one.state,
         pending=one.pending,
-        synced_at=one.synced_at,
+        synced_at=None if one.synced_at is None else datetime.fromtimestamp(one.synced_at, UTC),
         refused=one.refused,
         lost=one.lost,
         put_back=one.put_back,

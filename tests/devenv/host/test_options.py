@@ -51,6 +51,11 @@ def test_a_second_pair_of_dashes_belongs_to_the_program() -> None:
     assert parse(["exec", "guest", "--", "env", "--", "true"], {}).words == ("env", "--", "true")
 
 
+def test_the_scene_of_the_demo_is_handed_on_before_what_follows_the_dashes() -> None:
+    words = ("--scene", "crash", "--runs", "replication")
+    assert parse(["demo", "--scene", "crash", "--", *words[2:]], {}).words == words
+
+
 def test_the_demo_hands_on_what_follows_the_dashes() -> None:
     assert parse(["demo", "--suite", "bookworm", "--", "--runs", "transfer"], {}).words == (
         "--runs",
