@@ -71,6 +71,11 @@ class Transformer:
         if not len(chunk):
             return out
         lengths = chunk.words[chunk.offsets] >> 2
+        first = int(lengths[0])
+        if (lengths == first).all():
+            order = np.arange(lengths.size)
+            self._read_rows(_rows(chunk.words, chunk.offsets, first), order, zones, out)
+            return out
         for length in np.unique(lengths).tolist():
             order = np.flatnonzero(lengths == length)
             rows = _rows(chunk.words, chunk.offsets[order], length)
