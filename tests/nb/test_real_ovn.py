@@ -60,6 +60,8 @@ async def test_the_anchors_chassis_claims_the_gateway_and_deletion_leaves_nothin
 ) -> None:
     nb, sb = OvnNorthbound(cluster.nb.remote, owner="house"), OvnSouthbound(cluster.sb.remote)
     assert await wait(sb, "vm1", "b")
+    # northd tells NB that the port is up a moment after the chassis has bound it.
+    cluster.nbctl("--timeout=15", "wait-until", "Logical_Switch_Port", "vm1", "up=true")
     before = cluster.nb.contents()
     ports_before = {row["logical_port"] for row in cluster.sb.rows("Port_Binding")}
     spec = await resolved(nb, sb, name)
