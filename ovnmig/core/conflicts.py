@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_interface
+from itertools import product
 
 from ovnmig.core import addresses, names
 from ovnmig.core.document import DocumentError, decode
-from ovnmig.core.udn import Address, Interface, Problem, UdnRequest
+from ovnmig.core.rows import OWNER_MARK, UDN_MARK
+from ovnmig.core.udn import Address, Interface, Network, Problem, UdnRequest
 from ovnmig.core.views import NbView, PortView
 
 
@@ -30,6 +32,14 @@ def _address(text: str) -> Address | None:
     string."""
     try:
         return ip_interface(text).ip
+    except ValueError:
+        return None
+
+
+def _network(text: str) -> Network | None:
+    """The network of an address with prefix, likewise."""
+    try:
+        return ip_interface(text).network
     except ValueError:
         return None
 
@@ -124,13 +134,7 @@ def check_neighbours(
     gateways: Iterable[Interface], nb: NbView, switch_uuid: str | None, own: set[str], found: Findings
 ) -> None:
     """No inner gateway address may be held by another router port or a VM of the switch."""
-    ports = [
-        port
-        for switch in nb.switches
-        if switch.uuid == switch_uuid or (switch_uuid is None and switch.uuid in own)
-        for port in switch.ports
-        if port.uuid not in own
-    ]
+    ports = _ports_of(switch_uuid, nb, own)
     networks_of = {port.name: port.networks for router in nb.routers for port in router.ports}
     held: dict[Address, str] = {}
     for port in ports:
@@ -155,26 +159,29 @@ def _addresses_of(port: PortView, networks_of: dict[str, tuple[str, ...]]) -> It
 
 
 def check_subnets_of_others(
-    request: UdnRequest, switch_uuid: str | None, nb: NbView, found: Findings
+    request: UdnRequest, switch_uuid: str | None, nb: NbView, own: set[str], found: Findings
 ) -> None:
-    """Two UDNs on one switch may not have overlapping subnets: nothing could tell their VMs apart."""
-    if switch_uuid is None:
-        return
-    for record in nb.records:
-        if record.udn == request.name:
+    """Two UDNs on one switch may not have overlapping subnets: nothing could tell their VMs apart. Their
+    routers are found on the switch itself, so UDNs of other deployments count, and the UDN that owns it."""
+    ports = _ports_of(switch_uuid, nb, own)
+    facing = {port.options.get("router-port", "") for port in ports if port.type == "router"}
+    for router in nb.routers:
+        if router.uuid in own or OWNER_MARK not in router.external_ids:
             continue
-        try:
-            other = decode(record.document).spec
-        except DocumentError:
-            continue
-        if other.switch_uuid != switch_uuid:
-            continue
-        for mine in request.subnets:
-            for theirs in other.subnets:
-                if addresses.overlap(mine, theirs):
-                    found.add(
-                        "subnets-overlap",
-                        f"subnet {mine} overlaps {theirs} of UDN {other.name!r} on the same switch",
-                        "subnets",
-                        conflict=True,
-                    )
+        udn = router.external_ids.get(UDN_MARK, router.name)
+        theirs = [_network(text) for p in router.ports if p.name in facing for text in p.networks]
+        for mine, other in product(request.subnets, theirs):
+            if other is not None and addresses.overlap(mine, other):
+                words = f"subnet {mine} overlaps {other} of UDN {udn!r} on the same switch"
+                found.add("subnets-overlap", words, "subnets", conflict=True)
+
+
+def _ports_of(switch_uuid: str | None, nb: NbView, own: set[str]) -> list[PortView]:
+    """The ports of the UDN's switch that are not its own."""
+    return [
+        port
+        for switch in nb.switches
+        if switch.uuid == switch_uuid or (switch_uuid is None and switch.uuid in own)
+        for port in switch.ports
+        if port.uuid not in own
+    ]

@@ -48,7 +48,7 @@ def resolve(
     check_vips_free(request, nb, own, users, found)
     check_next_hops(request, nb, found)
     check_neighbours(gateways, nb, switch_uuid, own, found)
-    check_subnets_of_others(request, switch_uuid, nb, found)
+    check_subnets_of_others(request, switch_uuid, nb, own, found)
     zone = pick_zone(request, nb, own, current, owner, zone_range, found)
     _check_anchor(request, nb, switch_uuid, own, found)
     spec = UdnSpec(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import ip_interface, ip_network
+from ipaddress import ip_interface
 
 from ovnmig.core.conflicts import (
     Findings,
@@ -13,9 +13,8 @@ from ovnmig.core.conflicts import (
     check_vips_free,
 )
 from ovnmig.core.document import UdnDocument, encode
-from ovnmig.core.udn import UdnRequest
 from ovnmig.core.views import NatView, NbView, RecordRow
-from tests.core.worlds import IPV4, NB, REQUEST, port, router, router_port, spec, switch
+from tests.core.worlds import REQUEST, port, router, router_port, spec, switch
 
 
 def vip_problems(nb: NbView, own: frozenset[str] = frozenset()) -> list[str]:
@@ -109,23 +108,26 @@ def test_a_router_port_nobody_knows_holds_nothing() -> None:
     assert neighbour_problems(nb) == []
 
 
-def overlap_problems(request: UdnRequest, document: str, switch_uuid: str | None = "uuid-net") -> list[str]:
+def overlap_problems(switch_uuid: str | None, *own: str, **marks: str) -> list[str]:
+    """The request for 10.0.0.0/24 on a switch whose other router has 10.0.0.128/25."""
+    facing = port("green-lsp", kind="router", options={"router-port": "green-int"})
+    green = router("green", router_port("green-int", "junk", "10.0.0.129/25"), external_ids=marks)
+    elsewhere = router("far", router_port("far-int", "10.0.0.1/24"), external_ids=marks)
     found = Findings()
-    nb = replace(NB, records=(RecordRow("r", "green", 1, document),))
-    check_subnets_of_others(request, switch_uuid, nb, found)
+    nb = NbView(switches=(switch("net", facing), switch("other")), routers=(green, elsewhere))
+    check_subnets_of_others(REQUEST, switch_uuid, nb, set(own), found)
+    assert all(problem.code == "subnets-overlap" and problem.conflict for problem in found.problems)
     return [problem.message for problem in found.problems]
 
 
-def test_overlapping_subnets_of_two_udns_on_one_switch_are_refused() -> None:
-    green = replace(spec(IPV4), name="green", subnets=(ip_network("10.0.0.128/25"),))
-    document = encode(UdnDocument(green, ()))
-    assert overlap_problems(REQUEST, document) == [
-        "subnet 10.0.0.0/24 overlaps 10.0.0.128/25 of UDN 'green' on the same switch"
-    ]
-    assert overlap_problems(REQUEST, document, "uuid-other") == []
-    assert overlap_problems(REQUEST, document, None) == []
-    assert overlap_problems(replace(REQUEST, name="green"), document) == []
-    assert overlap_problems(REQUEST, "damaged") == []
+def test_overlapping_subnets_of_two_udns_on_one_switch_are_refused_whoever_owns_it() -> None:
+    marks = {"ovnmig-owner": "somebody", "ovnmig-udn": "green"}
+    words = ["subnet 10.0.0.0/24 overlaps 10.0.0.128/25 of UDN 'green' on the same switch"]
+    assert overlap_problems("uuid-net", **marks) == words
+    assert overlap_problems(None, "uuid-net", **marks) == words
+    assert overlap_problems("uuid-other", **marks) == []
+    assert overlap_problems("uuid-net", "uuid-green", **marks) == []
+    assert overlap_problems("uuid-net") == [], "a router that is no UDN's may share the subnet"
 
 
 def test_a_problem_is_noted_once() -> None:
