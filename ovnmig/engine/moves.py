@@ -227,6 +227,9 @@ class Moves:
             return
         if self._rest_until.get(udn, now) > now:
             return
+        # SB holds the agents' addresses. A deadline may have passed long ago, and without SB the end would be
+        # written with transfers still running.
+        await self._outside.southbound.view()
         runner = Runner(self._outside, stored, record, self._group)
         try:
             await runner.recover(nb.nb_cfg)

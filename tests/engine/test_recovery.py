@@ -227,6 +227,25 @@ async def test_a_southbound_database_that_is_away_delays_the_preparation_and_say
         await one.until(record.id, "ready")
 
 
+async def test_a_new_controller_takes_nothing_up_before_it_has_seen_the_southbound_database() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        ident = (await one.api.migrate(a_request(overlap_s=2.0))).id
+        for _ in range(500):
+            if (await drive(one, ident, a_request(), 1))[0] is Phase.CONVERGING:
+                break
+    await world.clock.pass_time(10.0)
+    world.sb.down = "not read yet"
+    async with world.controller("two") as two:
+        await world.clock.pass_time(5.0)
+        world.sb.down = ""
+        phase, _ = await drive(two, ident, a_request(), 500)
+        record = await two.api.migration(ident)
+    assert (phase, record.warnings) == (Phase.COMPLETED, ())
+    assert not any(agent.transfers for agent in world.agents.nodes.values())
+
+
 async def test_a_defect_in_one_migration_rests_is_reported_and_leaves_the_others_alone() -> None:
     world = World()
     async with world.controller() as one:
