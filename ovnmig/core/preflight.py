@@ -206,7 +206,10 @@ def _agent_problems(record: MigrationRecord, agents: dict[str, AgentView]) -> It
     if record.moves_gateway and record.source and _is_member(record):
         problem = judge.bfd_problem(target, record.source)
         if problem:
-            words = f"{problem} on {record.target}: OVN would not let it own the gateway; mend the tunnel"
+            words = (
+                f"{problem} on {record.target}: OVN would not let it own the gateway; mend the tunnel, or ask "
+                "again in some seconds if the gateway was made just now"
+            )
             yield Problem("bfd-down", words, "target", conflict=True)
     source = agents[record.source].readiness if record.source in agents else None
     if source is not None and target.entries_max:
