@@ -207,8 +207,8 @@ def _agent_problems(record: MigrationRecord, agents: dict[str, AgentView]) -> It
         problem = judge.bfd_problem(target, record.source)
         if problem:
             words = (
-                f"{problem} on {record.target}: OVN would not let it own the gateway; mend the tunnel, or ask "
-                "again in some seconds if the gateway was made just now"
+                f"{problem} on {record.target}: OVN would not let it own the gateway; mend the tunnel, or "
+                "ask again in some seconds if the gateway was made just now"
             )
             yield Problem("bfd-down", words, "target", conflict=True)
     source = agents[record.source].readiness if record.source in agents else None
