@@ -27,6 +27,8 @@ _EXAMPLES = {
     "udn": examples.UDN,
     "gateway": examples.GATEWAY,
     "gateway-move": examples.GATEWAY_MOVE,
+    "bfd": examples.BFD,
+    "bfd-change": examples.BFD_CHANGE,
     "migration-create": examples.MIGRATION_CREATE,
     "migration": examples.MIGRATION,
     "dry-run": examples.DRY_RUN,

@@ -51,6 +51,8 @@ def test_no_file_names_a_host(generated: dict[str, str]) -> None:
         ("UdnAnswer", examples.UDN),
         ("GatewayAnswer", examples.GATEWAY),
         ("GatewayMove", examples.GATEWAY_MOVE),
+        ("BfdAnswer", examples.BFD),
+        ("BfdChange", examples.BFD_CHANGE),
         ("MigrationCreate", examples.MIGRATION_CREATE),
         ("MigrationAnswer", examples.MIGRATION),
         ("DryRunAnswer", examples.DRY_RUN),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ovnmig import __version__
-from ovnmig.cli import gateway, migrate, node, overview, pki, programs, udn
+from ovnmig.cli import bfd, gateway, migrate, node, overview, pki, programs, udn
 from ovnmig.cli.exits import CliError, Exit
 from ovnmig.cli.output import say_error
 
@@ -47,6 +47,7 @@ overview.register(app)
 app.add_typer(udn.app, name="udn", help="UDNs: the gateway, its VIPs and its HA set.")
 app.add_typer(migrate.app, name="migrate", help="Migrations: start, watch, switch, cancel.")
 app.add_typer(gateway.app, name="gateway", help="Who owns a UDN's gateway; move it by hand.")
+app.add_typer(bfd.app, name="bfd", help="How fast OVN notices a dead gateway node.")
 app.add_typer(node.app, name="node", help="Chassis and their agents.")
 app.add_typer(pki.app, name="pki", help="A small CA for agents and controllers.")
 

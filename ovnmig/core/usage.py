@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ovnmig.core import bfd
+
 OLDEST = "23.03"
 """The oldest OVN release ovnmig is tested on; ``since`` of what that release has is this, unless known
 better."""
@@ -85,9 +87,10 @@ READ_NORTHBOUND: Mapping[str, Columns] = {
     "HA_Chassis_Group": {"name": _HERE},
     "Load_Balancer": {"vips": _HERE},
     "Logical_Router_Port": {"ha_chassis_group": _HERE},
-    "NB_Global": {"nb_cfg": _HERE},
+    "NB_Global": {"nb_cfg": _HERE, "options": ColumnUse(keys=dict.fromkeys(bfd.KEYS, OLDEST))},
 }
-"""Read beside the columns that are written. The record row's two columns and ``nb_cfg`` are written too."""
+"""Read beside the columns that are written. The record row's two columns, ``nb_cfg`` and the listed
+options of NB_Global are written too."""
 
 READ_SOUTHBOUND: Mapping[str, Columns] = {
     "Chassis": {

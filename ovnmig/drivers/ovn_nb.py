@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 
 from ovnmig.core.rows import Change, Committed, EpochConflict
 from ovnmig.core.udn import Problem, Refused
 from ovnmig.core.views import NbView
+from ovnmig.drivers import ovn_nb_bfd
 from ovnmig.drivers import ovn_nb_read as read
 from ovnmig.drivers.ovn_nb_write import ApplyChange
 from ovnmig.drivers.ovsdb import LiveIdl, OvsdbClient, TlsFiles
@@ -70,6 +71,18 @@ class OvnNorthbound:
                 ) from error
             raise _translated(str(error)) from error
         return done
+
+    async def bfd(self) -> Mapping[str, str]:
+        """The BFD intervals as they are set. Raises DatabaseUnavailable."""
+        found: Mapping[str, str] = await self._client.read(ovn_nb_bfd.options)
+        return found
+
+    async def set_bfd(self, wanted: Mapping[str, str]) -> bool:
+        """Set the BFD intervals to exactly these; False: they were so. Raises DatabaseUnavailable."""
+        try:
+            return bool(await self._client.execute(lambda backend: ovn_nb_bfd.SetBfd(backend, wanted)))
+        except RuntimeError as error:
+            raise _translated(str(error)) from error
 
     async def _exists(self, udn: str) -> bool:
         return await self._client.read(lambda live: read.find_record(live, self._owner, udn) is not None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 
+from ovnmig.core.bfd import VALUES, Profile
 from ovnmig.core.migration import Binding, MigrationRecord, MigrationRequest, Trigger
 from ovnmig.core.udn import UdnRequest
 from ovnmig.core.views import NbView
@@ -212,6 +213,17 @@ class Controller:
     async def nodes(self) -> tuple[NodeState, ...]:
         """See ControllerApi."""
         return await nodes(self._outside, self._agents)
+
+    async def bfd(self) -> Mapping[str, str]:
+        """See ControllerApi."""
+        return await self._outside.northbound.bfd()
+
+    async def set_bfd(self, profile: Profile) -> Mapping[str, str]:
+        """See ControllerApi."""
+        self._lead()
+        if await self._outside.northbound.set_bfd(VALUES[profile]):
+            await self._outside.journal.write("bfd", f"BFD intervals are those of profile {profile.value}")
+        return VALUES[profile]
 
     async def health(self) -> Health:
         """See ControllerApi."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ovnmig.core.bfd import Profile
 from ovnmig.core.migration import MigrationRecord, MigrationRequest
 from ovnmig.core.replication import Standby
 from ovnmig.core.rows import Change, Committed
@@ -44,6 +45,13 @@ class Northbound(Protocol):
     async def apply(self, change: Change) -> Committed:
         """Make the change in one transaction. Raises EpochConflict, DatabaseUnavailable, core.udn.Refused on
         a constraint."""
+
+    async def bfd(self) -> Mapping[str, str]:
+        """The BFD intervals as they are set (keys of ``core.bfd``). Raises DatabaseUnavailable."""
+
+    async def set_bfd(self, wanted: Mapping[str, str]) -> bool:
+        """Set them to exactly these, no other option touched; False: they were so. Raises
+        DatabaseUnavailable."""
 
     async def wait_changed(self, timeout_s: float) -> bool:
         """Return when a row ovnmig reads may have changed (True), or at the time-out (False)."""
@@ -227,6 +235,12 @@ class ControllerApi(Protocol):
     async def cancel(self, migration_id: str) -> MigrationRecord: ...
 
     async def nodes(self) -> tuple[NodeState, ...]: ...
+
+    async def bfd(self) -> Mapping[str, str]:
+        """How fast OVN notices a dead gateway node, as options of NB_Global."""
+
+    async def set_bfd(self, profile: Profile) -> Mapping[str, str]:
+        """Set the intervals of that profile for the whole deployment."""
 
     async def health(self) -> Health: ...
 

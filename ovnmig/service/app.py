@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from ovnmig.engine.protocols import ControllerApi
 from ovnmig.service import openapi, problems
 from ovnmig.service.guard import LimitBody, RefuseEncodedSlash
+from ovnmig.service.routes_bfd import bfd_routes
 from ovnmig.service.routes_migrations import migration_routes
 from ovnmig.service.routes_system import system_routes
 from ovnmig.service.routes_udns import udn_routes
@@ -25,6 +26,7 @@ Every error is a problem document (RFC 9457, `application/problem+json`) that sa
 _TAGS = [
     {"name": "udns", "description": "UDNs and their gateways"},
     {"name": "migrations", "description": "Migrations of VMs and gateways"},
+    {"name": "bfd", "description": "How fast OVN notices a dead gateway node"},
     {"name": "nodes", "description": "Chassis and their agents"},
     {"name": "events", "description": "What happened and happens"},
     {"name": "health", "description": "Liveness, readiness, metrics"},
@@ -57,6 +59,7 @@ def create_app(
     routers = (
         udn_routes(controller),
         migration_routes(controller),
+        bfd_routes(controller),
         system_routes(controller, version=version, metrics=metrics, closing=stop),
     )
     for router in routers:

@@ -73,6 +73,10 @@ GATEWAY: Example = {k: UDN[k] for k in ("owner", "router", "vips", "protected", 
 
 GATEWAY_MOVE: Example = {"target": "chassis-2", "overlap_s": 60.0}
 
+BFD: Example = {"profile": "fast", "min_rx_ms": 200, "min_tx_ms": 200, "mult": 3}
+
+BFD_CHANGE: Example = {"profile": "fast"}
+
 MIGRATION_CREATE: Example = {
     "udn": "blue",
     "port": "vm1",

@@ -19,7 +19,7 @@ def test_what_is_followed_is_what_is_written_what_holds_it_and_what_is_read() ->
     followed = usage.northbound_columns()
     assert followed["Gateway_Chassis"] == ("name", "chassis_name", "priority", "external_ids")
     assert set(followed["Logical_Router_Port"]) >= {"mac", "gateway_chassis", "ha_chassis_group"}
-    assert followed["NB_Global"] == ("nb_cfg",)
+    assert followed["NB_Global"] == ("nb_cfg", "options")
 
 
 def test_the_description_names_keys_and_releases() -> None:

@@ -4,7 +4,7 @@ otherwise."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,6 +41,7 @@ class FakeNorthbound:
         self.ports: dict[str, dict[str, str]] = {}
         self.addresses: dict[str, tuple[str, ...]] = {}
         self.nb_cfg = 4
+        self.bfd: dict[str, str] = {}
         self.fail_next: list[Exception | None] = []
         self.lost_answer = False
         self.race_next = 0
@@ -175,6 +176,13 @@ class NorthboundSeat:
         committed = self.shared.apply(change)
         await asyncio.sleep(0)
         return committed
+
+    async def bfd(self) -> dict[str, str]:
+        return dict(self.shared.bfd)
+
+    async def set_bfd(self, wanted: Mapping[str, str]) -> bool:
+        wrote, self.shared.bfd = self.shared.bfd != dict(wanted), dict(wanted)
+        return wrote
 
     async def wait_changed(self, timeout_s: float) -> bool:
         return await self.shared.news.wait(timeout_s)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from ovnmig.core.bfd import VALUES, Profile
 from ovnmig.engine.protocols import NotLeader
 from tests.engine.world import World, a_request, a_udn
 
@@ -62,3 +63,13 @@ async def test_events_are_followed_through_the_api() -> None:
         await one.api.create_udn(a_udn())
         kinds = [event.kind async for event in one.api.events(after=0, follow=False)]
     assert kinds == ["lead", "udn-created"]
+
+
+async def test_a_bfd_profile_is_written_once_and_told() -> None:
+    world = World()
+    async with world.controller() as one:
+        assert await one.api.bfd() == {}
+        for _ in range(2):
+            assert await one.api.set_bfd(Profile.FAST) == VALUES[Profile.FAST]
+        assert await one.api.bfd() == VALUES[Profile.FAST]
+    assert world.kinds().count("bfd: BFD intervals are those of profile fast") == 1

@@ -4,10 +4,11 @@ checked."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_interface
 
+from ovnmig.core.bfd import VALUES, Profile
 from ovnmig.core.migration import ENDED, MigrationRecord, MigrationRequest, Phase
 from ovnmig.core.transfer import Counts, NodeStatus
 from ovnmig.core.udn import Member, Placement, Problem, UdnRequest, UdnSpec
@@ -42,6 +43,7 @@ class FakeController:
     states: dict[str, UdnState] = field(default_factory=dict)
     records: dict[str, MigrationRecord] = field(default_factory=dict)
     nodes_now: tuple[NodeState, ...] = field(default_factory=lambda: (node("gw-1"), node("gw-2")))
+    bfd_now: Mapping[str, str] = field(default_factory=dict)
     journal: list[JournalEvent] = field(default_factory=list)
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -188,6 +190,15 @@ class FakeController:
     async def nodes(self) -> tuple[NodeState, ...]:
         self._fail()
         return self.nodes_now
+
+    async def bfd(self) -> Mapping[str, str]:
+        self._fail()
+        return self.bfd_now
+
+    async def set_bfd(self, profile: Profile) -> Mapping[str, str]:
+        self._fail()
+        self.bfd_now = VALUES[profile]
+        return self.bfd_now
 
     async def health(self) -> Health:
         self._fail()
