@@ -122,10 +122,10 @@ def taken_over(run: Run, event: OwnerObserved) -> bool:
     return event.owner == run.record.target if run.record.moves_gateway else event.vm_on_target
 
 
-def unclaimed(run: Run, event: TransfersEnded) -> bool:
-    """SB shows no owner at all: the former owner's late release wipes the new claim for a moment."""
-    seen = event.vm_on_target is not None
-    return run.record.moves_gateway and seen and not event.owner and not _last_miss(run)
+def not_over(run: Run, event: TransfersEnded) -> bool:
+    """An agent could not be told, or SB shows no owner: a late release wipes the new claim for a moment."""
+    unclaimed = run.record.moves_gateway and event.vm_on_target is not None and not event.owner
+    return (bool(event.problem) or unclaimed) and not _last_miss(run)
 
 
 def closed_failed(_run: Run, event: Committed) -> bool:

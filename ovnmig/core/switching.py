@@ -163,8 +163,8 @@ def end_overlap_early(run: Run, _event: Event, _now: float) -> Outcome:
 
 
 def end_again(run: Run, event: TransfersEnded, _now: float) -> Outcome:
-    """Nobody owns the gateway at this instant: look again before a person is called."""
-    record = warned(waiting(run.record, _claim(run.record)), event.problem)
+    """A transfer may still run, or nobody owns the gateway at this instant: again before it is noted."""
+    record = waiting(run.record, event.problem or _claim(run.record))
     return Outcome(record, (EndTransfers(after_s=RETRY_S),), missed=True)
 
 

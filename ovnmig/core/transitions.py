@@ -190,7 +190,7 @@ def _ending() -> Iterator[Row]:
     yield _row(S.CONVERGING, OverlapObserved, S.CONVERGING, "both nodes keep the sessions", end.overlap_on)
     yield _row(S.CONVERGING, DeadlinePassed, S.ENDING, "the overlap is over", end.end_overlap)
     yield _row(S.CONVERGING, NewRequest, S.ENDING, "a new request ends the overlap", end.end_overlap_early)
-    yield _row(S.ENDING, TransfersEnded, S.ENDING, "nobody owns it now", end.end_again, when.unclaimed)
+    yield _row(S.ENDING, TransfersEnded, S.ENDING, "not over yet", end.end_again, when.not_over)
     yield _row(S.ENDING, TransfersEnded, S.CLOSING, "transfers ended", end.close)
     yield _row(
         S.CLOSING, Committed, S.FAILED, "closed, a person is needed", end.take_committed, when.closed_failed
