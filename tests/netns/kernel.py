@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Mapping
+import time
 from ipaddress import ip_address
 
 from ovnmig.conntrack import attrs as a
 from ovnmig.conntrack import messages as m
 from tests.netns.spaces import inside
 
-Table = dict[bytes, dict[a.Path, bytes]]
-"""Entries by the bytes of their original tuple; attributes by path."""
+
+class Table(dict[bytes, dict[a.Path, bytes]]):
+    """Entries by the bytes of their original tuple; attributes by path. ``read_at_s``: when it was read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_at_s = time.monotonic()
+
 
 _VOLATILE = {(a.ZONE,), (a.ID,), (11,), (9,), (10,), (20,)}
 """Zone, id, use count, counters and time stamp: never carried."""
@@ -137,7 +143,7 @@ def set_mark(name: str, zone: int, family: int, orig: bytes, mark: int) -> int:
 
 def table(name: str, zone: int) -> Table:
     """All entries of a zone, without what is never carried."""
-    out: Table = {}
+    out = Table()
     with open_socket(name) as sock:
         sock.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
         sock.send(m.message(m.CT_GET, m.MessageFlag.REQUEST | m.MessageFlag.DUMP, 1, 0))
@@ -161,12 +167,8 @@ def _add(out: Table, raw: bytes, zone: int) -> None:
     out[key] = {p: v for p, v in entry.items() if (p[0],) not in _VOLATILE and p not in _VOLATILE}
 
 
-def differences(
-    before: Mapping[bytes, dict[a.Path, bytes]],
-    after: Mapping[bytes, dict[a.Path, bytes]],
-    moved: bool = True,
-) -> list[str]:
-    """What changed that should have been kept; remaining timeouts may shrink by 3 s.
+def differences(before: Table, after: Table, moved: bool = True) -> list[str]:
+    """What changed that should have been kept; timeouts may shrink by the time between the readings and 3 s.
 
     ``moved``: the flags of TCP entries are those a transfer gives them.
     """
@@ -179,7 +181,7 @@ def differences(
             left, right = old.get(path, b""), new.get(path, b"")
             if path == (a.TIMEOUT,):
                 drop = int.from_bytes(left, "big") - int.from_bytes(right, "big")
-                same = 0 <= drop <= 3
+                same = 0 <= drop <= after.read_at_s - before.read_at_s + 3
             elif (
                 moved
                 and path[:2] == (a.PROTOINFO, a.PROTOINFO_TCP)
