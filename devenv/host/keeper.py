@@ -153,8 +153,10 @@ async def keep(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    # start_unix_server looks its file up by name, as Python 3.13 does to unlink it at the end; the
+    # name goes through a descriptor of the process that bound it, and means nothing here.
     servers = [
-        await asyncio.start_unix_server(functools.partial(relay_channel, address), sock=channel),
+        await asyncio.start_server(functools.partial(relay_channel, address), sock=channel),
         await asyncio.start_server(functools.partial(relay_rest, address), sock=rest),
     ]
     async with asyncio.TaskGroup() as group:

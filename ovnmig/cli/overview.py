@@ -67,6 +67,8 @@ def watch(
                     seen, connected = int(event["seq"]), True
                     print_json_line(event) if json_out else _print_event(event)
             connected = True
+            if follow:
+                say("the service ended the stream; trying again")
         except Unreachable as error:
             if not (connected and follow):
                 raise

@@ -132,10 +132,10 @@ async def test_two_deployments_live_side_by_side_and_never_see_each_other() -> N
         first = await one.apply(change(blue))
         alone = server.contents()
         request = replace(
-            REQUEST, name="green", vips=(ip_interface("172.16.1.200/24"), ip_interface("fd01::200/64"))
-        )
-        request = replace(
-            request, gateway_addresses=(ip_interface("10.0.0.2/24"), ip_interface("fd00::2/64"))
+            CREATE_SWITCH,
+            name="green",
+            switch="green",
+            vips=(ip_interface("172.16.1.200/24"), ip_interface("fd01::200/64")),
         )
         green = made_spec(await two.view(), request, owner="two")
         second = await two.apply(change(green))
