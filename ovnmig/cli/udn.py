@@ -26,7 +26,7 @@ Vips = Annotated[
 Physical = Annotated[str | None, typer.Option("--physical-network", help="As in ovn-bridge-mappings.")]
 Nexthops = Annotated[Many, typer.Option("--nexthop", help="Default gateway outside (repeat).")]
 Switch = Annotated[
-    str | None, typer.Option("--switch", help="Logical switch to attach to [default: the UDN's name].")
+    str | None, typer.Option("--switch", help="Logical switch to attach to, or name of the new one.")
 ]
 CreateSwitch = Annotated[
     bool, typer.Option("--create-switch", help="Create the switch instead of attaching.")
