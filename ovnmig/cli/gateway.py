@@ -11,6 +11,7 @@ from ovnmig.cli.migrate import KeyOption, TimeoutOption, UntilOption, finish, sh
 from ovnmig.cli.options import DEFAULT_URL, JsonOption, UdnArgument, UrlOption, api
 from ovnmig.cli.output import pairs, print_json, say
 from ovnmig.cli.waiting import Until
+from ovnmig.core.migration import OVERLAP_S
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -42,7 +43,7 @@ def move(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Chassis to go to, by system-id.")],
     overlap_s: Annotated[
         float, typer.Option("--overlap-s", help="Seconds both nodes keep the sessions.")
-    ] = 60.0,
+    ] = OVERLAP_S,
     idempotency_key: KeyOption = None,
     wait_for_it: Annotated[bool, typer.Option("--wait", help="Wait and show progress.")] = False,
     until: UntilOption = Until.COMPLETED,

@@ -10,6 +10,7 @@ from ovnmig.cli.client import Document, segment
 from ovnmig.cli.options import DEFAULT_URL, JsonOption, MigrationArgument, UdnArgument, UrlOption, api
 from ovnmig.cli.output import clock, pairs, print_json, say, table
 from ovnmig.cli.waiting import Until, summary, wait
+from ovnmig.core.migration import OVERLAP_S
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -97,7 +98,7 @@ def start(
     ] = "full",
     overlap_s: Annotated[
         float, typer.Option("--overlap-s", help="Seconds both nodes keep the sessions.")
-    ] = 60.0,
+    ] = OVERLAP_S,
     gateway: Annotated[
         bool | None,
         typer.Option("--gateway/--no-gateway", help="Whether the gateway moves [default: policy]."),

@@ -51,6 +51,10 @@ class TransferMode(StrEnum):
     NONE = "none"
 
 
+OVERLAP_S = 60.0
+"""How long both nodes keep the sessions after a switch, unless the request says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class MigrationRequest:
     """What a caller asks for. ``port`` is the VM's logical switch port, ``None`` when only the gateway moves.
@@ -65,7 +69,7 @@ class MigrationRequest:
     binding: Binding = Binding.EXTERNAL
     trigger: Trigger = Trigger.AUTO
     transfer: TransferMode = TransferMode.FULL
-    overlap_s: float = 60.0
+    overlap_s: float = OVERLAP_S
     gateway: bool | None = None
     idempotency_key: str | None = None
     allow_interruption: bool = False

@@ -7,7 +7,15 @@ from itertools import pairwise
 
 from pydantic import ConfigDict, Field
 
-from ovnmig.core.migration import Binding, MigrationRecord, MigrationRequest, Phase, TransferMode, Trigger
+from ovnmig.core.migration import (
+    OVERLAP_S,
+    Binding,
+    MigrationRecord,
+    MigrationRequest,
+    Phase,
+    TransferMode,
+    Trigger,
+)
 from ovnmig.core.transfer import Counts
 from ovnmig.engine.protocols import DryRun
 from ovnmig.service import examples
@@ -44,7 +52,7 @@ class MigrationCreate(RequestModel):
     transfer: TransferMode = Field(
         default=TransferMode.FULL, description="'none' breaks sessions; for controls and tests"
     )
-    overlap_s: OverlapField = 60.0
+    overlap_s: OverlapField = OVERLAP_S
     gateway: SwitchField | None = Field(
         default=None, description="whether the gateway moves; null: the UDN's policy"
     )

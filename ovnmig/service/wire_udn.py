@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from ovnmig.core.migration import OVERLAP_S
 from ovnmig.core.replication import CopyState, Standby
 from ovnmig.core.udn import Policy, Replication, UdnRequest
 from ovnmig.engine.protocols import UdnState
@@ -46,7 +47,8 @@ class UdnFields(RequestModel):
         default=[], max_length=MANY, description="default gateways on the external subnet"
     )
     switch: NameField | None = Field(
-        default=None, description="logical switch to attach to; default: the UDN's name"
+        default=None, description="logical switch to attach to; with create_switch by default the UDN's name"
+        description="logical switch to attach to; with create_switch the UDN's name is the default",
     )
     create_switch: SwitchField = Field(
         default=False, description="create the switch instead of attaching to one"
@@ -193,7 +195,7 @@ class GatewayMove(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [examples.GATEWAY_MOVE]})
 
     target: NameField
-    overlap_s: OverlapField = 60.0
+    overlap_s: OverlapField = OVERLAP_S
 
 
 def _texts(values: tuple[Any, ...]) -> list[str]:
