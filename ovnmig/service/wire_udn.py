@@ -47,7 +47,7 @@ class UdnFields(RequestModel):
         default=[], max_length=MANY, description="default gateways on the external subnet"
     )
     switch: NameField | None = Field(
-        default=None, description="logical switch to attach to; with create_switch by default the UDN's name"
+        default=None,
         description="logical switch to attach to; with create_switch the UDN's name is the default",
     )
     create_switch: SwitchField = Field(
