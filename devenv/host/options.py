@@ -146,6 +146,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--scene", choices=("moves", "crash"), help="what is played (default: moves)")
     demo.add_argument("words", nargs="*", metavar="-- ARG", help="handed on to the demo")
+    build = verbs.add_parser("build", help="build what the cache lacks and boot nothing")
+    build.add_argument("--suite", help="which suite's images (default trixie)")
     verbs.add_parser("clean", help="end all sandboxes and remove the cache")
     return parser
 

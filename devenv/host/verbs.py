@@ -219,6 +219,16 @@ def demo(options: Options) -> int:
     return code
 
 
+def build(options: Options) -> int:
+    """Builds kernel, root file system and environment of the suite where the cache lacks them."""
+    require_root()
+    progress = Progress()
+    chosen = machine.chosen_backend(options)
+    images.obtain(progress, options.suite, with_kernel=chosen == "uml")
+    progress.say("images", f"all that a {options.suite} sandbox needs is in {cache_dir()}")
+    return 0
+
+
 def clean(_: Options) -> int:
     """Ends every sandbox and removes the cache."""
     for name in state.names():
@@ -238,5 +248,6 @@ VERBS: dict[str, Callable[[Options], int]] = {
     "run": run_script,
     "logs": logs,
     "demo": demo,
+    "build": build,
     "clean": clean,
 }

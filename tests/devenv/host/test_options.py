@@ -23,6 +23,13 @@ def test_variables_stand_in_for_options_and_options_win() -> None:
     assert (options.suite, options.chassis, options.gateways) == ("trixie", 4, 0)
 
 
+def test_build_takes_a_suite_and_nothing_to_boot_with() -> None:
+    options = parse(["build", "--suite", "bookworm"], {})
+    assert (options.verb, options.suite, options.backend) == ("build", "bookworm", "auto")
+    with pytest.raises(SystemExit):
+        parse(["build", "--port", "8788"], {})
+
+
 def test_an_empty_variable_is_none() -> None:
     assert parse(["up"], {"SUITE": "", "CHASSIS_COUNT": ""}).suite == "trixie"
 
