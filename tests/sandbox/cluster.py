@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -19,9 +20,16 @@ REPO = Path(__file__).resolve().parents[2]
 SANDBOX = REPO / "devenv" / "sandbox"
 CENTRAL = "ovn-central-az1"
 CHASSIS = ("ovn-chassis-1", "ovn-chassis-2", "ovn-chassis-3")
-PORTS = {"trixie": 8871, "bookworm": 8872}
 UP_TIMEOUT_S = 600
 """The images are built by the first `up` of a machine; later ones take some ten seconds."""
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+"""Which of several pytest processes this is: each has sandboxes of its own. Empty: the only one."""
+PORTS = {"trixie": 8871, "bookworm": 8872}
+
+
+def own(name: str, port: int) -> tuple[str, int]:
+    """Name and port of a sandbox that no other pytest process of this run has."""
+    return (f"{name}-{WORKER}", port + 20 * (1 + int(WORKER.removeprefix("gw")))) if WORKER else (name, port)
 
 
 def sandbox(*words: str, timeout_s: float = UP_TIMEOUT_S) -> subprocess.CompletedProcess[str]:
@@ -53,7 +61,8 @@ class Cluster:
     @classmethod
     def boot(cls, suite: str, name: str | None = None, port: int | None = None) -> Cluster:
         """A fresh sandbox of this suite."""
-        cluster = cls(name or f"tests-{suite}", suite, port or PORTS[suite])
+        own_name, own_port = own(f"tests-{suite}", PORTS[suite])
+        cluster = cls(name or own_name, suite, port or own_port)
         sandbox("down", "--name", cluster.name)
         done = sandbox("up", "--name", cluster.name, "--port", str(cluster.port), "--suite", suite)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.sandbox.cluster import Cluster
 from tests.sandbox.world import World, furnished
@@ -19,12 +21,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.sandbox)
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TIMEOUT_S))
-    items.sort(key=needs_bookworm)
+    items.sort(key=lambda item: not needs_bookworm(item.name))
 
 
-def needs_bookworm(item: pytest.Item) -> bool:
-    """The other OVN's tests come last, so that one guest at a time is up."""
-    return "[bookworm" in item.name or "bookworm_world" in getattr(item, "fixturenames", ())
+def needs_bookworm(name: str) -> bool:
+    """The other OVN's tests come first and together: its guest is booted once, and of two processes
+    that share the work one takes this long piece while the other one is busy with all the small ones."""
+    return "[bookworm" in name
+
+
+class Sharing(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """How pytest processes share the tests: a file's belong together, and all of the other OVN's."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "bookworm" if needs_bookworm(nodeid) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing:
+    return Sharing(config, log)
 
 
 class Clusters:
@@ -87,8 +101,8 @@ def other_world(trixie: Cluster) -> Iterator[World]:
         yield made
 
 
-@pytest.fixture
-def bookworm_world(clusters: Clusters) -> Iterator[World]:
+@pytest.fixture(params=["bookworm"])
+def bookworm_world(request: pytest.FixtureRequest, clusters: Clusters) -> Iterator[World]:
     """The same on OVN 23.03 only."""
-    with furnished(clusters.get("bookworm")) as made:
+    with furnished(clusters.get(request.param)) as made:
         yield made
