@@ -116,3 +116,24 @@ def test_a_ledger_filled_in_many_pieces_is_the_one_filled_at_once() -> None:
     assert np.array_equal(once.keys, pieces.keys)
     assert np.array_equal(once.identities, pieces.identities)
     assert len(pieces.compare(Batch((whole,)))) == 0
+
+
+def test_a_dump_in_pieces_finds_what_one_whole_finds_and_counts_what_is_sent_meanwhile_as_seen() -> None:
+    ledger = Ledger()
+    ledger.record(_batch([(0, 1, 1, 1, 1), (0, 2, 1, 1, 1), (0, 3, 1, 1, 1)]))
+    ledger.begin()
+    assert len(ledger.sift(_batch([(0, 1, 1, 1, 1)]))) == 0
+    fresh = _batch([(0, 4, 1, 1, 1)])
+    assert len(ledger.sift(fresh).new) == 1
+    ledger.record(fresh)
+    assert len(ledger.sift(_batch([(0, 2, 1, 2, 1)])).changed) == 1
+    assert ledger.unseen().tolist() == _batch([(0, 3, 1, 1, 1)]).keys().tolist()
+
+
+def test_a_session_that_is_translated_otherwise_is_not_the_one_that_is_read_back() -> None:
+    ledger = Ledger()
+    ledger.record(_batch([(0, 1, 1, 1, 1), (0, 2, 1, 1, 1)]))
+    ledger.begin()
+    there = _batch([(0, 1, 1, 1, 9), (0, 2, 2, 1, 1), (0, 3, 1, 1, 1)])
+    ledger.tick(there.keys(), there.identities())
+    assert ledger.unseen().tolist() == _batch([(0, 2, 1, 1, 1)]).keys().tolist()
