@@ -39,6 +39,16 @@ prepare_for_programs() {
     cd /root || exit 1
 }
 
+# Newer Debian releases ship no pivot_root program any more; the call itself is in the C library.
+pivot() {
+    if command -v pivot_root >/dev/null; then
+        pivot_root "$1" "$2"
+    else
+        /usr/bin/python3 -c 'import ctypes, os, sys
+sys.exit(ctypes.CDLL(None).pivot_root(*map(os.fsencode, sys.argv[1:])) != 0)' "$1" "$2"
+    fi
+}
+
 if [ "$1" = host ]; then
     prepare_for_programs
     exec /usr/bin/python3 -B -m devenv.guest.execd --listen /run/execd.sock
@@ -49,13 +59,14 @@ if [ "$1" != second-stage ]; then
     mkdir /mnt/root
     mount_overlay / root /mnt/root
     # The repository gets a tmpfs over it too, where Python keeps what it compiles.
-    mkdir -p /mnt/repo /mnt/root/src /mnt/root/out /mnt/root/opt/ovnmig
+    mkdir -p /mnt/repo /mnt/root/src /mnt/root/out /mnt/root/opt/ovnmig /mnt/root/opt/vms
     from_host repo /mnt/repo
     from_host out /mnt/root/out
     from_host venv /mnt/root/opt/ovnmig
+    from_host vms /mnt/root/opt/vms
     mount_overlay /mnt/repo src /mnt/root/src
     mkdir -p /mnt/root/old
-    cd /mnt/root && pivot_root . old && exec chroot . /bin/sh /src/devenv/guest/init.sh second-stage
+    cd /mnt/root && pivot . old && exec chroot . /bin/sh /src/devenv/guest/init.sh second-stage
     give_up "cannot change to the writable root"
 fi
 

@@ -40,6 +40,10 @@ PASSED_OPTIONS = (
 )
 
 
+ROLLING = "sid"
+"""Debian's suite that is never released."""
+
+
 @dataclass(frozen=True)
 class Archive:
     """Base URIs of the archive and of its security part (None when the machine has none)."""
@@ -50,7 +54,7 @@ class Archive:
     def sources(self, suite: str) -> list[str]:
         """Returns the source lines of a suite."""
         lines = [f"deb {self.main} {suite} main"]
-        if self.security:
+        if self.security and suite != ROLLING:  # its fixes come as any other upload
             lines.append(f"deb {self.security} {suite}-security main")
         return lines
 

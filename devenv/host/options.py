@@ -108,7 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     named.add_argument("--name", default=DEFAULT_NAME, help="which sandbox (default %(default)s)")
 
     made = argparse.ArgumentParser(add_help=False)
-    made.add_argument("--suite", help="trixie: OVN 25.03 (default), bookworm: OVN 23.03")
+    made.add_argument("--suite", help="trixie: OVN 25.03 (default), bookworm: OVN 23.03, sid: the newest")
     made.add_argument("--chassis", help=f"chassis nodes (default {DEFAULT_CHASSIS})")
     made.add_argument("--gateways", help=f"gateway nodes beside them (default {DEFAULT_GATEWAYS})")
     made.add_argument(

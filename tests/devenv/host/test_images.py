@@ -27,6 +27,13 @@ def test_the_mirror_is_read_from_what_apt_says_and_other_archives_are_left_out()
     ]
 
 
+def test_the_suite_that_is_never_released_has_no_security_part() -> None:
+    archive = parse_index_targets(
+        "http://mirror.example/debian/|Debian\nhttp://mirror.example/debian-security/|Debian-Security\n"
+    )
+    assert archive.sources("sid") == ["deb http://mirror.example/debian sid main"]
+
+
 def test_a_machine_without_a_security_archive_gets_the_main_one() -> None:
     archive = parse_index_targets("http://mirror.example/debian/|Debian\n")
     assert archive.sources("bookworm") == ["deb http://mirror.example/debian bookworm main"]
@@ -65,8 +72,8 @@ def test_an_unknown_suite_is_refused_before_anything_is_built(tmp_path: Path) ->
     from devenv.host.progress import Progress
     from devenv.host.store import Store
 
-    with pytest.raises(SandboxError, match="sid"):
-        rootfs.obtain(Store(tmp_path), Progress(), "sid")
+    with pytest.raises(SandboxError, match="buster"):
+        rootfs.obtain(Store(tmp_path), Progress(), "buster")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -75,7 +75,7 @@ def test_the_demo_hands_on_what_follows_the_dashes() -> None:
     [
         ["exec", "guest"],
         ["exec", "guest", "--"],
-        ["up", "--suite", "sid"],
+        ["up", "--suite", "buster"],
         ["up", "--chassis", "many"],
         ["up", "--gateways", "-1"],
         ["up", "--port", "0"],
