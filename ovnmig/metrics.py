@@ -75,6 +75,12 @@ class Metrics:
             ["udn"],
             registry=self.registry,
         )
+        self._orphans = Counter(
+            "ovnmig_orphans_ended",
+            "Orders left on agents that nobody wanted any more and that were ended",
+            ["kind"],
+            registry=self.registry,
+        )
         self._copies = {
             name: Gauge(f"ovnmig_replication_{name}", words, ["udn", "chassis"], registry=self.registry)
             for name, words in _COPY_GAUGES.items()
@@ -98,6 +104,10 @@ class Metrics:
     def failed_over(self, udn: str) -> None:
         """A standby took a gateway over without an order."""
         self._failovers.labels(udn).inc()
+
+    def orphan_ended(self, kind: str) -> None:
+        """An order that nobody wanted any more was ended on its agent."""
+        self._orphans.labels(kind).inc()
 
     def replication_seen(self, udn: str, standbys: tuple[Standby, ...]) -> None:
         """How the copies of a UDN stand; those it no longer has leave the metrics."""

@@ -73,6 +73,9 @@ class Settings(BaseSettings):
         default=600.0, description="deadline: the VM must arrive (not with a manual trigger)"
     )
     switching_s: Seconds = Field(default=10.0, description="deadline: the target must own the gateway")
+    sweep_s: Seconds = Field(
+        default=15.0, description="how often agents are asked for orders that nobody wants any more"
+    )
     log_format: LogFormat = Field(default=LogFormat.AUTO, description="auto: text on a terminal, else JSON")
     log_level: LogLevel = Field(default=LogLevel.INFO, description="least level that is logged")
 

@@ -151,7 +151,8 @@ def _options(settings: Settings) -> EngineOptions:
         ready_s=settings.ready_s,
         switching_s=settings.switching_s,
     )
-    return EngineOptions(limits=limits, zone_range=(settings.snat_zone_first, settings.snat_zone_last))
+    zones = (settings.snat_zone_first, settings.snat_zone_last)
+    return EngineOptions(limits=limits, zone_range=zones, sweep_s=settings.sweep_s)
 
 
 async def serve(settings: Settings) -> None:
@@ -179,7 +180,7 @@ async def serve(settings: Settings) -> None:
             group.create_task(_connect("NB", nb))
             group.create_task(_connect("SB", sb))
         northbound, southbound = nb, RememberingSouthbound(sb, settings.agent_control_port)
-        agents = NodeAgents(files, southbound.address)
+        agents = NodeAgents(files, southbound.address, settings.owner)
         stack.push_async_callback(agents.aclose)
         metrics = Metrics()
         controller = Controller(

@@ -70,3 +70,9 @@ def test_copies_on_standbys_are_gauges_that_go_with_the_standby() -> None:
     assert not [line for line in now if 'chassis="b"' in line]
     metrics.failed_over("blue")
     assert 'ovnmig_replication_failovers_total{udn="blue"} 1.0' in lines(metrics)
+
+
+def test_orders_left_behind_are_counted_by_kind() -> None:
+    metrics = Metrics()
+    metrics.orphan_ended("transfer")
+    assert 'ovnmig_orphans_ended_total{kind="transfer"} 1.0' in lines(metrics)

@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +23,7 @@ from ovnmig.agent.localdb import LocalView
 from ovnmig.agent.openflow import FlowEvent, FlowUpdate, OpenFlowError
 from ovnmig.agent.store import Fence
 from ovnmig.agent.switch import Switch
-from ovnmig.core.transfer import AnnounceOrder, AnnounceState, AnnounceStatus
+from ovnmig.core.transfer import AnnounceOrder, AnnounceState, AnnounceStatus, HeldOrder, OrderKind
 
 _log = logging.getLogger(__name__)
 REPEATS_S: Final = (0.0, 0.1, 0.4, 1.0)
@@ -53,6 +52,7 @@ class Armed:
         claim_seen: Callable[[str], None],
     ) -> None:
         self.order = order
+        self.given_at = time.monotonic()
         self.task: asyncio.Task[None] | None = None
         self._chassis = chassis
         self._rundir = rundir
@@ -195,6 +195,22 @@ class Announcements:
     def __len__(self) -> int:
         return len(self._armed)
 
+    def held(self) -> tuple[HeldOrder, ...]:
+        """The orders behind them: each is watched for until it is disarmed."""
+        now = time.monotonic()
+        return tuple(
+            HeldOrder(
+                kind=OrderKind.ANNOUNCEMENT,
+                id=one.order.id,
+                udn=one.order.udn,
+                epoch=one.order.epoch,
+                age_s=now - one.given_at,
+                migration=one.order.migration,
+                deployment=one.order.deployment,
+            )
+            for one in self._armed.values()
+        )
+
     def resident(self, udn: str) -> bool | None:
         """Whether a UDN's gateway is here; ``None`` while nothing armed for it can tell."""
         armed = [one for one in self._armed.values() if one.order.udn == udn]
@@ -208,7 +224,7 @@ class Announcements:
         Raises BadOrder, and StaleEpoch for an order of a superseded epoch.
         """
         known = self._armed.get(order.id)
-        if known is not None and replace(known.order, epoch=order.epoch) == order:
+        if known is not None and known.order.same_work(order):
             return known.status()
         armed = Armed(order, self._chassis, self._rundir, self._view, self._claim_seen)
         self._fence.pass_through(order.udn, order.epoch, "an order")

@@ -20,6 +20,7 @@ from ovnmig.agent.transfers import OrderRefused
 from ovnmig.core.transfer import (
     AnnounceOrder,
     AnnounceStatus,
+    HeldOrder,
     NodeStatus,
     Readiness,
     ReadinessOrder,
@@ -74,6 +75,12 @@ def create_app(parts: Parts, version: str) -> FastAPI:
     async def readiness(order: ReadinessOrder) -> Readiness:
         """Could traffic of these zones arrive here now? Everything is observed at the moment of asking."""
         return await parts.node.readiness(order)
+
+    @app.get("/v1/orders", tags=["node"], dependencies=guarded)
+    async def orders() -> list[HeldOrder]:
+        """Every order that is held until it is ended: transfers and announcements, with who gave it, for what
+        and how long ago."""
+        return [*parts.transfers.held(), *parts.announcements.held()]
 
     @app.put("/v1/transfers/{transfer_id}", tags=["transfers"], dependencies=guarded)
     async def start_transfer(transfer_id: str, order: TransferOrder) -> TransferStatus:

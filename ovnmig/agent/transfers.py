@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any, Final
 
 from ovnmig.agent import link
@@ -19,7 +18,7 @@ from ovnmig.agent.store import Copies, Fence
 from ovnmig.agent.tally import Tally
 from ovnmig.agent.worker import Worker
 from ovnmig.conntrack import BadRecords, NetlinkError
-from ovnmig.core.transfer import TransferOrder, TransferState, TransferStatus
+from ovnmig.core.transfer import HeldOrder, OrderKind, TransferOrder, TransferState, TransferStatus
 from ovnmig.pki import Identity, KeyFiles, Role
 
 _log = logging.getLogger(__name__)
@@ -47,6 +46,7 @@ class Job:
 
     def __init__(self, order: TransferOrder) -> None:
         self.order = order
+        self.given_at = time.monotonic()
         self.state = TransferState.CONNECTING
         self.reason = ""
         self.final = asyncio.Event()
@@ -148,13 +148,31 @@ class Transfers:
         """Every transfer that is known, failed ones too."""
         return tuple(job.status() for job in self._jobs.values())
 
+    def held(self) -> tuple[HeldOrder, ...]:
+        """The orders behind them, failed ones too: each goes on, or is remembered, until it is ended."""
+        now = time.monotonic()
+        return tuple(
+            HeldOrder(
+                kind=OrderKind.TRANSFER,
+                id=job.order.id,
+                udn=job.order.udn,
+                epoch=job.order.epoch,
+                age_s=now - job.given_at,
+                migration=job.order.migration,
+                deployment=job.order.deployment,
+                target=job.order.peer.chassis,
+                keep=job.order.keep,
+            )
+            for job in self._jobs.values()
+        )
+
     def start(self, order: TransferOrder) -> TransferStatus:
         """Begin, or answer about the job of that id. A failed one begins anew.
 
         Raises StaleEpoch, and OrderRefused when the id is that of another transfer.
         """
         known = self._jobs.get(order.id)
-        if known and replace(known.order, epoch=order.epoch) != order:
+        if known and not known.order.same_work(order):
             raise OrderRefused(f"transfer {order.id!r} exists with other zones or another peer: end it first")
         if known and known.state is not TransferState.FAILED:
             return known.status()

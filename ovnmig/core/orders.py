@@ -13,7 +13,8 @@ def transfer(
     plan: legs.LegPlan, record: MigrationRecord, epoch: int, host: str, stream_port: int
 ) -> TransferOrder:
     """The order to the leg's source agent. ``host``: the receiving chassis' encap address."""
-    return TransferOrder(plan.id, record.udn, epoch, Peer(plan.target, host, stream_port), plan.zones)
+    peer = Peer(plan.target, host, stream_port)
+    return TransferOrder(plan.id, record.udn, epoch, peer, plan.zones, migration=record.id)
 
 
 def readiness(record: MigrationRecord, spec: UdnSpec, datapath: str) -> ReadinessOrder:
@@ -25,8 +26,9 @@ def readiness(record: MigrationRecord, spec: UdnSpec, datapath: str) -> Readines
     return ReadinessOrder(zones, peers, spec.physical_network if record.moves_gateway else "")
 
 
-def announcement(ident: str, spec: UdnSpec, epoch: int) -> AnnounceOrder:
-    """Announce every VIP of the UDN as soon as the gateway's port is claimed there and its flows are in."""
+def announcement(ident: str, spec: UdnSpec, epoch: int, migration: str = "") -> AnnounceOrder:
+    """Announce every VIP of the UDN as soon as the gateway's port is claimed there and its flows are in.
+    ``migration``: the id of the one it is part of; empty for a standing announcement."""
     named = gateway_names(spec)
     return AnnounceOrder(
         id=ident,
@@ -37,4 +39,5 @@ def announcement(ident: str, spec: UdnSpec, epoch: int) -> AnnounceOrder:
         mac=spec.external_mac,
         addresses=tuple(str(vip.ip) for vip in spec.vips),
         vlan=spec.vlan,
+        migration=migration,
     )

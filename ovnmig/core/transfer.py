@@ -4,7 +4,7 @@ meaning."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -86,7 +86,8 @@ class TransferOrder:
     ``epoch`` is the record's epoch at the order: an agent refuses an order of a lower epoch for the same UDN.
     ``keep``: a standing transfer. It stays in step for good, is mended for as long as it takes, and what is
     not on the source any more leaves the target too, also after a break. A target that owns the gateway
-    itself refuses it.
+    itself refuses it. ``migration`` is the id of the migration it is part of (none: a standing transfer),
+    ``deployment`` whose controller gave it: by these an order nobody asks for any more is found.
     """
 
     id: str
@@ -95,6 +96,14 @@ class TransferOrder:
     peer: Peer
     zones: tuple[ZoneRef, ...]
     keep: bool = False
+    migration: str = ""
+    deployment: str = ""
+
+    def same_work(self, other: TransferOrder) -> bool:
+        """Whether both ask for the same, whoever gave them and when."""
+        return replace(self, epoch=0, migration="", deployment="") == replace(
+            other, epoch=0, migration="", deployment=""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +132,7 @@ class AnnounceOrder:
 
     ``addresses`` are the VIPs as text without prefix, ``mac`` the DGP's. ``localnet_port`` is the localnet
     LSP's name, from which the patch port between provider bridge and br-int is found
-    (``external_ids:ovn-localnet-port``).
+    (``external_ids:ovn-localnet-port``). ``migration`` and ``deployment`` as in :class:`TransferOrder`.
     """
 
     id: str
@@ -134,6 +143,14 @@ class AnnounceOrder:
     mac: str
     addresses: tuple[str, ...]
     vlan: int | None = None
+    migration: str = ""
+    deployment: str = ""
+
+    def same_work(self, other: AnnounceOrder) -> bool:
+        """Whether both ask for the same, whoever gave them and when."""
+        return replace(self, epoch=0, migration="", deployment="") == replace(
+            other, epoch=0, migration="", deployment=""
+        )
 
 
 class AnnounceState(StrEnum):
@@ -152,6 +169,29 @@ class AnnounceStatus:
     state: AnnounceState
     announced_at: float | None = None
     reason: str = ""
+
+
+class OrderKind(StrEnum):
+    """What an agent holds until it is told to stop."""
+
+    TRANSFER = "transfer"
+    ANNOUNCEMENT = "announcement"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOrder:
+    """An order that an agent holds. ``age_s``: seconds since it was given. ``target``: the chassis a transfer
+    sends to. ``migration`` and ``deployment`` are empty where the order did not name them."""
+
+    kind: OrderKind
+    id: str
+    udn: str
+    epoch: int
+    age_s: float
+    migration: str = ""
+    deployment: str = ""
+    target: str = ""
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)

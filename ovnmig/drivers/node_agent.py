@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ from ovnmig import pki
 from ovnmig.core.transfer import (
     AnnounceOrder,
     AnnounceStatus,
+    HeldOrder,
     NodeStatus,
     Readiness,
     ReadinessOrder,
@@ -36,9 +38,13 @@ _MAX_WORDS = 500
 
 
 class NodeAgents:
-    """Implements ``engine.protocols.Agents``. One connection pool a chassis; close with :meth:`aclose`."""
+    """Implements ``engine.protocols.Agents``. One connection pool a chassis; close with :meth:`aclose`.
 
-    def __init__(self, files: KeyFiles, resolve: Resolve) -> None:
+    It speaks for one ``deployment``, whose name goes into every order: agents may serve several.
+    """
+
+    def __init__(self, files: KeyFiles, resolve: Resolve, deployment: str = "") -> None:
+        self._deployment = deployment
         self._files = files
         self._resolve = resolve
         self._clients: dict[str, httpx2.AsyncClient] = {}
@@ -56,7 +62,8 @@ class NodeAgents:
         return await self._ask(Readiness, chassis, "POST", "readiness", order)
 
     async def start_transfer(self, chassis: str, order: TransferOrder) -> TransferStatus:
-        return await self._ask(TransferStatus, chassis, "PUT", _path("transfers", order.id), order)
+        signed = replace(order, deployment=self._deployment)
+        return await self._ask(TransferStatus, chassis, "PUT", _path("transfers", order.id), signed)
 
     async def transfer(self, chassis: str, transfer_id: str) -> TransferStatus | None:
         return await self._find(TransferStatus, chassis, _path("transfers", transfer_id))
@@ -69,13 +76,18 @@ class NodeAgents:
         await self._request(chassis, "DELETE", _path("transfers", transfer_id))
 
     async def arm(self, chassis: str, order: AnnounceOrder) -> AnnounceStatus:
-        return await self._ask(AnnounceStatus, chassis, "PUT", _path("announcements", order.id), order)
+        signed = replace(order, deployment=self._deployment)
+        return await self._ask(AnnounceStatus, chassis, "PUT", _path("announcements", order.id), signed)
 
     async def announcement(self, chassis: str, announce_id: str) -> AnnounceStatus | None:
         return await self._find(AnnounceStatus, chassis, _path("announcements", announce_id))
 
     async def disarm(self, chassis: str, announce_id: str) -> None:
         await self._request(chassis, "DELETE", _path("announcements", announce_id))
+
+    async def orders(self, chassis: str) -> tuple[HeldOrder, ...]:
+        # An agent of an earlier release has no such route and cannot tell.
+        return await self._find(tuple[HeldOrder, ...], chassis, "orders") or ()
 
     async def _find(self, kind: type[T], chassis: str, path: str) -> T | None:
         response = await self._request(chassis, "GET", path, accept=(404,))

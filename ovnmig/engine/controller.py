@@ -33,6 +33,7 @@ from ovnmig.engine.protocols import (
 )
 from ovnmig.engine.replicator import Replicator
 from ovnmig.engine.runner import Outside
+from ovnmig.engine.sweeper import Sweeper
 from ovnmig.engine.udns import Udns, drifted
 
 _ELECTION_S = 0.2
@@ -74,11 +75,12 @@ class Controller:
         self._drift: dict[str, tuple[str, ...]] = {}
         self._moves = Moves(self._outside, agents, new_id, self._group)
         self._replicator = Replicator(self._outside, agents, self._moves)
+        self._sweeper = Sweeper(self._outside, agents, owner)
         self._udns = Udns(self._outside, self._moves, self._replicator, owner)
 
     async def __aenter__(self) -> Controller:
         await self._group.__aenter__()
-        work = (self._supervise(), self._replicate())
+        work = (self._supervise(), self._replicate(), self._sweep())
         self._tasks = tuple(self._group.create_task(one) for one in work)
         return self
 
@@ -111,6 +113,18 @@ class Controller:
                 await self._replicator.run(pause_s)
             except DatabaseUnavailable:
                 await self._outside.clock.sleep(pause_s)
+
+    async def _sweep(self) -> None:
+        """While leading, end what was left behind on agents."""
+        while True:
+            await self._outside.clock.sleep(self._outside.options.sweep_s)
+            if not self._leads:
+                self._sweeper.forget()
+                continue
+            try:
+                await self._sweeper.look()
+            except DatabaseUnavailable:
+                continue
 
     async def _look(self) -> None:
         northbound = self._outside.northbound

@@ -26,6 +26,9 @@ class Counters(Protocol):
     def failed_over(self, udn: str) -> None:
         """A gateway was taken over by a standby without an order of ours."""
 
+    def orphan_ended(self, kind: str) -> None:
+        """An order (``transfer``, ``announcement``) that nobody wanted any more was ended on its agent."""
+
 
 class NoCounters:
     """Counts nothing."""
@@ -43,4 +46,7 @@ class NoCounters:
         """Nothing."""
 
     def failed_over(self, udn: str) -> None:
+        """Nothing."""
+
+    def orphan_ended(self, kind: str) -> None:
         """Nothing."""

@@ -136,7 +136,7 @@ class Performer:
 
     async def _arm(self, job: Job) -> Armed:
         try:
-            order = orders.announcement(job.record.id, job.spec, job.epoch)
+            order = orders.announcement(job.record.id, job.spec, job.epoch, job.record.id)
             status = await self._agents.arm(job.record.target, order)
         except AGENT_ERRORS as error:
             return Armed(_words(job.record.target, error))

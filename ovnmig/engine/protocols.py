@@ -13,6 +13,7 @@ from ovnmig.core.rows import Change, Committed
 from ovnmig.core.transfer import (
     AnnounceOrder,
     AnnounceStatus,
+    HeldOrder,
     NodeStatus,
     Readiness,
     ReadinessOrder,
@@ -99,6 +100,10 @@ class Agents(Protocol):
     async def announcement(self, chassis: str, announce_id: str) -> AnnounceStatus | None: ...
 
     async def disarm(self, chassis: str, announce_id: str) -> None: ...
+
+    async def orders(self, chassis: str) -> tuple[HeldOrder, ...]:
+        """Everything it holds until told to stop, other deployments' orders too; nothing from an agent of a
+        release that cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ async def test_without_a_controllers_certificate_only_livez_answers() -> None:
                     assert answer.headers["content-type"] == "application/problem+json"
                     assert "a controller only" in answer.json()["detail"]
                     refused.append((method, path))
-    assert len(refused) == 10
+    assert len(refused) == 11
     assert ("get", "/livez") not in refused
 
 
@@ -37,5 +37,5 @@ def test_the_contract_lists_every_operation_with_what_it_is_for() -> None:
     document = agent_openapi("1.2")
     assert document["info"]["version"] == "1.2"
     operations = [one for path in document["paths"].values() for one in path.values()]
-    assert len(operations) == 11
+    assert len(operations) == 12
     assert all(one["description"] for one in operations)

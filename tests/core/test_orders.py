@@ -15,6 +15,7 @@ def test_a_transfer_order_names_the_peer_and_carries_the_epoch() -> None:
     assert (order.id, order.udn, order.epoch) == ("m1", "blue", 12)
     assert order.peer == Peer("B", "192.0.2.2", 8789)
     assert order.zones == plan.zones
+    assert (order.migration, order.keep) == ("m1", False)
 
 
 def test_readiness_asks_for_what_the_migration_needs() -> None:
@@ -35,7 +36,8 @@ def test_readiness_asks_for_what_the_migration_needs() -> None:
 
 
 def test_an_announcement_names_every_vip_of_both_families_without_prefix() -> None:
-    order = orders.announcement("m1", SPEC, 12)
+    order = orders.announcement("m1", SPEC, 12, "m1")
+    assert (order.migration, orders.announcement("keep", SPEC, 12).migration) == ("m1", "")
     assert order.addresses == tuple(str(vip.ip) for vip in SPEC.vips)
     assert order.chassis_redirect_port.startswith("cr-")
     assert (order.mac, order.vlan, order.epoch) == (SPEC.external_mac, SPEC.vlan, 12)

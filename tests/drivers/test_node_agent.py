@@ -23,6 +23,7 @@ from ovnmig.agent.transfers import Transfers
 from ovnmig.core.transfer import (
     AnnounceOrder,
     AnnounceState,
+    OrderKind,
     Peer,
     TransferOrder,
     TransferState,
@@ -51,8 +52,8 @@ def pki_dir(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def served(pki_dir: Path, **changes: Any) -> AsyncIterator[int]:
-    """The application with parts that need no node; gives the port."""
+async def served(pki_dir: Path, without: str = "") -> AsyncIterator[int]:
+    """The application with parts that need no node, and without one route if told; gives the port."""
     files = KeyFiles.of(pki_dir, CHASSIS)
     tasks: list[asyncio.Task[None]] = []
     async with asyncio.TaskGroup() as group:
@@ -68,8 +69,10 @@ async def served(pki_dir: Path, **changes: Any) -> AsyncIterator[int]:
             cast(Any, None),
             8789,
         )
+        app = create_app(parts, "1")
+        app.router.routes[:] = [one for one in app.routes if getattr(one, "path", "") != without]
         config = uvicorn.Config(
-            create_app(parts, "1"),
+            app,
             port=0,
             http=IdentifyingProtocol,
             ssl_context_factory=lambda *_: pki.server_context(files),
@@ -92,7 +95,7 @@ async def served(pki_dir: Path, **changes: Any) -> AsyncIterator[int]:
 async def driver(
     pki_dir: Path, port: int, holder: str = "controller", host: str = "127.0.0.1"
 ) -> AsyncIterator[Agents]:
-    agents = NodeAgents(KeyFiles.of(pki_dir, holder), lambda _: (host, port))
+    agents = NodeAgents(KeyFiles.of(pki_dir, holder), lambda _: (host, port), "house")
     try:
         yield agents
     finally:
@@ -118,6 +121,35 @@ async def test_orders_arrive_whole_and_answers_come_back_whole(pki_dir: Path) ->
         assert await agents.announcement(CHASSIS, ANNOUNCE.id) is not None
         await agents.disarm(CHASSIS, ANNOUNCE.id)
         assert await agents.announcement(CHASSIS, ANNOUNCE.id) is None
+
+
+async def test_what_an_agent_holds_is_told_with_who_ordered_it_and_for_what(pki_dir: Path) -> None:
+    keep = replace(ORDER, id="keep", keep=True)
+    async with served(pki_dir) as port, driver(pki_dir, port) as agents:
+        assert await agents.orders(CHASSIS) == ()
+        await agents.start_transfer(CHASSIS, replace(ORDER, migration="m 1"))
+        await agents.start_transfer(CHASSIS, keep)
+        await agents.arm(CHASSIS, replace(ANNOUNCE, migration="m 1"))
+        held = await agents.orders(CHASSIS)
+        assert {(one.kind, one.id, one.migration, one.target, one.keep) for one in held} == {
+            (OrderKind.TRANSFER, ORDER.id, "m 1", "b", False),
+            (OrderKind.TRANSFER, "keep", "", "b", True),
+            (OrderKind.ANNOUNCEMENT, ANNOUNCE.id, "m 1", "", False),
+        }
+        assert {(one.udn, one.epoch, one.deployment) for one in held} == {("blue", 3, "house")}
+        assert all(0 <= one.age_s < 60 for one in held)
+        await agents.end_transfer(CHASSIS, ORDER.id)
+        await agents.end_transfer(CHASSIS, "keep")
+        await agents.disarm(CHASSIS, ANNOUNCE.id)
+        assert await agents.orders(CHASSIS) == ()
+
+
+async def test_an_agent_of_a_release_that_cannot_tell_what_it_holds_holds_nothing_we_know(
+    pki_dir: Path,
+) -> None:
+    async with served(pki_dir, without="/v1/orders") as port, driver(pki_dir, port) as agents:
+        await agents.start_transfer(CHASSIS, ORDER)
+        assert await agents.orders(CHASSIS) == ()
 
 
 async def test_a_refusal_says_why(pki_dir: Path) -> None:

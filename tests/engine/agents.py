@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ovnmig.core.transfer import (
@@ -11,7 +11,9 @@ from ovnmig.core.transfer import (
     AnnounceState,
     AnnounceStatus,
     Counts,
+    HeldOrder,
     NodeStatus,
+    OrderKind,
     Readiness,
     ReadinessOrder,
     TransferOrder,
@@ -26,12 +28,14 @@ class Transfer:
     order: TransferOrder
     state: TransferState
     reason: str = ""
+    given_at: float = 0.0
 
 
 @dataclass
 class FakeAgent:
     """One node's agent. ``down`` in words: unreachable. ``copy_state``: what a started transfer answers.
-    ``forgets_next``: it restarts just before its next final delta."""
+    ``forgets_next``: it restarts just before its next final delta. ``deployment``: whose orders it takes its
+    orders for. ``tells_orders`` False: one of a release that cannot say what it holds."""
 
     chassis: str
     down: str = ""
@@ -46,12 +50,16 @@ class FakeAgent:
     finish_state: TransferState = TransferState.FINAL
     transfers: dict[str, Transfer] = field(default_factory=dict)
     armed: dict[str, AnnounceOrder] = field(default_factory=dict)
+    armed_at: dict[str, float] = field(default_factory=dict)
+    deployment: str = "ovnmig"
     arm_fails: str = ""
     ended: list[str] = field(default_factory=list)
     hangs: bool = False
     forgets_next: bool = False
     notices_dead_peer: bool = True
     confirmed_s: float = 0.2
+    tells_orders: bool = True
+    refuses_ends: str = ""
 
     def restart(self) -> None:
         """Lose all memory."""
@@ -60,9 +68,10 @@ class FakeAgent:
 
 
 class FakeAgents:
-    """All agents. ``log`` holds the orders in the order given."""
+    """All agents. ``log`` holds the orders in the order given, ``now`` tells the time."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
+        self.now = now
         self.nodes: dict[str, FakeAgent] = {}
         self.log: list[str] = []
         self._woken = asyncio.Event()
@@ -105,7 +114,7 @@ class FakeAgents:
         if known is None or known.state is TransferState.FAILED:
             zones = " ".join(zone.key for zone in order.zones)
             self.log.append(f"{chassis}: send {zones} to {order.peer.chassis} as {order.id}")
-            agent.transfers[order.id] = Transfer(order, agent.copy_state)
+            agent.transfers[order.id] = Transfer(order, agent.copy_state, given_at=self.now())
         return self._status(agent, order.id)
 
     def _status(self, agent: FakeAgent, ident: str) -> TransferStatus:
@@ -136,6 +145,8 @@ class FakeAgents:
 
     async def end_transfer(self, chassis: str, transfer_id: str) -> None:
         agent = await self._agent(chassis)
+        if agent.refuses_ends:
+            raise AgentRefused(agent.refuses_ends)
         agent.ended.append(transfer_id)
         if agent.transfers.pop(transfer_id, None) is not None:
             self.log.append(f"{chassis}: end {transfer_id}")
@@ -146,6 +157,7 @@ class FakeAgents:
             return AnnounceStatus(order.id, AnnounceState.FAILED, reason=agent.arm_fails)
         if order.id not in agent.armed:
             self.log.append(f"{chassis}: arm {' '.join(order.addresses)}")
+            agent.armed_at[order.id] = self.now()
         agent.armed[order.id] = order
         return AnnounceStatus(order.id, AnnounceState.ARMED)
 
@@ -154,7 +166,42 @@ class FakeAgents:
         return AnnounceStatus(announce_id, AnnounceState.ARMED) if announce_id in agent.armed else None
 
     async def disarm(self, chassis: str, announce_id: str) -> None:
-        (await self._agent(chassis)).armed.pop(announce_id, None)
+        agent = await self._agent(chassis)
+        if agent.refuses_ends:
+            raise AgentRefused(agent.refuses_ends)
+        agent.armed.pop(announce_id, None)
+
+    async def orders(self, chassis: str) -> tuple[HeldOrder, ...]:
+        agent, now = await self._agent(chassis), self.now()
+        if not agent.tells_orders:
+            return ()
+        transfers = tuple(
+            HeldOrder(
+                OrderKind.TRANSFER,
+                one.order.id,
+                one.order.udn,
+                one.order.epoch,
+                now - one.given_at,
+                one.order.migration,
+                agent.deployment,
+                one.order.peer.chassis,
+                one.order.keep,
+            )
+            for one in agent.transfers.values()
+        )
+        armed = tuple(
+            HeldOrder(
+                OrderKind.ANNOUNCEMENT,
+                one.id,
+                one.udn,
+                one.epoch,
+                now - agent.armed_at[one.id],
+                one.migration,
+                agent.deployment,
+            )
+            for one in agent.armed.values()
+        )
+        return transfers + armed
 
 
 class MemoryHistory:

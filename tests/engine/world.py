@@ -51,7 +51,7 @@ class World:
         self.clock = ManualClock()
         self.nb = FakeNorthbound(self.clock)
         self.sb = FakeSouthbound(self.clock)
-        self.agents = FakeAgents()
+        self.agents = FakeAgents(self.clock.now)
         self.history = MemoryHistory()
         self.ids = itertools.count(1)
         self.claims = True

@@ -21,6 +21,7 @@ from tests.netns.spaces import inside, namespaces, run
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 CONTROLLER = "controller"
+DEPLOYMENT = "house"
 ROUTER = 'ovnmig-blue "ü" 1.2'
 DATAPATH = "6f2b1c0e-7c1d-4b0e-9a53-2f6f3d7f9a10"
 SNAT = ZoneRef(ZoneKind.SNAT, ROUTER, DATAPATH)
@@ -115,7 +116,9 @@ class Site:
         """Run a scenario on the controller's place with the engine's own driver."""
 
         async def body() -> T:
-            agents = NodeAgents(KeyFiles.of(self.pki_dir, holder), lambda name: (self[name].address, 8788))
+            agents = NodeAgents(
+                KeyFiles.of(self.pki_dir, holder), lambda name: (self[name].address, 8788), DEPLOYMENT
+            )
             try:
                 return await scenario(agents)
             finally:

@@ -191,6 +191,11 @@ class Teller:
         state = await self._one().api.udn(udn)
         return ", ".join(f"{one.chassis} {one.state.value}" for one in state.replication) or "no copies"
 
+    async def do_holds(self, chassis: str) -> str:
+        """What an agent goes on with until it is told to stop."""
+        held = await self.world.agents.orders(chassis)
+        return ", ".join(f"{one.kind.value} {one.id}" for one in held) or "nothing"
+
     async def do_nb(self, *words: str) -> None:
         """The Northbound database: ``down WORDS`` or ``up``."""
         self.world.nb.down = " ".join(words[1:]) if words[0] == "down" else ""
