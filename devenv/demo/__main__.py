@@ -15,8 +15,9 @@ from devenv.demo import crash, report, rest
 from devenv.demo.judge import Move, describe, wire_counts
 from devenv.demo.moves import leg
 from devenv.demo.plan import AFTER_MOVE_S, BASELINE_S, RUNS, Run, expectation
-from devenv.demo.stage import SUBNETS, Stage
+from devenv.demo.stage import SUBNETS, VMS, Stage
 from devenv.demo.traffic import Traffic
+from devenv.guest import qemurecord
 from devenv.guest.plan import PlanError
 from devenv.guest.shell import ClusterError, CommandError, on_node
 
@@ -55,6 +56,7 @@ def play(stage: Stage, run: Run, folder: Path) -> dict[str, Any]:
         raise
     wire = wire_counts(records, *traffic.packets(), SUBNETS)
     told = [describe(r, expectation(run, r.session, r.translated), moves) for r in records]
+    pauses = guest_pauses_ms()
     if by_hand:
         stage.delete_plain_router()
     else:
@@ -72,8 +74,15 @@ def play(stage: Stage, run: Run, folder: Path) -> dict[str, Any]:
         "entries": {k: sum(m["counts"][k] for ms in migrations for m in ms) for k in report.COUNTS},
         "move_s": [round(m.ended - m.began, 2) for m in moves],
     }
+    if pauses:
+        entry["guest_pause_ms"] = pauses
     print("\n" + report.table(entry) + "\n", flush=True)
     return entry
+
+
+def guest_pauses_ms() -> dict[str, list[int]]:
+    """By real VM, how long each of its moves kept it standing, as QEMU tells. Empty for stand-ins."""
+    return {name: [m.guest_pause_ms for m in done] for name in VMS if (done := qemurecord.moves(name))}
 
 
 def completed(path: str) -> Any:
@@ -81,7 +90,7 @@ def completed(path: str) -> Any:
     return rest.wait("the end of the overlap", path, lambda m: m["phase"] == "completed", 30)
 
 
-def versions(stage: Stage) -> dict[str, str]:
+def versions(stage: Stage, vm: str) -> dict[str, str]:
     """What the report says it ran on."""
     node = stage.chassis["a"]
     ovn_version = on_node(node, ["ovn-controller", "--version"]).split()[1]
@@ -91,7 +100,7 @@ def versions(stage: Stage) -> dict[str, str]:
         "ovn": ovn_version,
         "kernel": platform.release(),
         "datapath": datapath or "system",
-        "vm": "namespace",
+        "vm": vm,
     }
 
 
@@ -100,8 +109,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="devenv.demo", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of report.json")
     parser.add_argument("--scene", default="moves", choices=("moves", "crash"), help="what is played")
+    parser.add_argument("--vm", default="namespace", choices=("namespace", "qemu"), help="what the VMs are")
     parser.add_argument("--runs", default="", help="which runs, by name; all by default")
     args = parser.parse_args()
+    if args.scene == "crash" and args.vm != "namespace":
+        parser.error("the crash is played with namespaces as VMs")
     known = list(crash.RUNS) if args.scene == "crash" else [r.name for r in RUNS]
     wanted = args.runs.split(",") if args.runs else known
     if unknown := set(wanted) - set(known):
@@ -109,7 +121,7 @@ def main() -> int:
     try:
         stage = Stage.of_the_running_cluster()
         with tempfile.TemporaryDirectory(prefix="demo-") as scratch:
-            done: dict[str, Any] = {**versions(stage), "runs": []}
+            done: dict[str, Any] = {**versions(stage, args.vm), "runs": []}
             for name in (name for name in known if name in wanted):
                 stage.remove()
                 folder = Path(scratch) / name
@@ -118,7 +130,7 @@ def main() -> int:
                     done["runs"].append(crash.play(stage, name, folder, say))
                     report.write(done, args.out, "crash")
                     continue
-                stage.build_vms()
+                stage.build_vms(kind=args.vm)
                 done["runs"].append(play(stage, next(r for r in RUNS if r.name == name), folder))
                 report.write(done, args.out)
         stage.remove()

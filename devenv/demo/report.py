@@ -78,6 +78,9 @@ def table(run: Mapping[str, Any]) -> str:
     if run["entries"]["read"]:
         told = ", ".join(f"{run['entries'][k]} {k}" for k in COUNTS)
         lines.append(f"  conntrack entries: {told}; database transactions per move: {run['nb_transactions']}")
+    if "guest_pause_ms" in run:
+        told = "; ".join(f"{vm} {', '.join(map(str, ms))} ms" for vm, ms in run["guest_pause_ms"].items())
+        lines.append(f"  QEMU's live migrations kept the guests standing for: {told}")
     if "takeover_ms" in run:
         took = run["takeover_ms"]
         lines.append(

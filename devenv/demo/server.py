@@ -1,6 +1,7 @@
 """The outside server: plays every kind of session and notes when data came and from where. Runs in `outside`.
 
-Reads a word a line on standard input: `stop` begins the planned end, `quit` writes the result and leaves.
+Arguments: the result file and, if wanted, another pause between blocks of a download (seconds). Reads a word
+a line on standard input: `stop` begins the planned end, `quit` writes the result and leaves.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ PUSH_EVERY_S = 1.0
 class Server:
     """All listening sockets and what they saw. Times are Unix seconds of the guest's one clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, chunk_every_s: float = CHUNK_EVERY_S) -> None:
+        self.chunk_every_s = chunk_every_s
         self.stopping = asyncio.Event()
         self.connections: dict[str, dict[str, Any]] = {}
         self.datagrams: dict[str, dict[str, Any]] = {}
@@ -74,7 +76,7 @@ class Server:
             writer.write(f"{len(block)}\n".encode() + block)
             await writer.drain()
             sent += len(block)
-            due = max(due + CHUNK_EVERY_S, time.monotonic() - 1.0)
+            due = max(due + self.chunk_every_s, time.monotonic() - 1.0)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
         note["sha256"] = digest.hexdigest()
         note["bytes"] = sent
@@ -146,9 +148,9 @@ class Echo(asyncio.DatagramProtocol):
             note["peers"].append([addr[0], addr[1]])
 
 
-async def main() -> dict[str, Any]:
+async def main(chunk_every_s: float = CHUNK_EVERY_S) -> dict[str, Any]:
     """Serve until `quit`; returns what was noted."""
-    server = Server()
+    server = Server(chunk_every_s)
     await server.start()
     print("ready", flush=True)
     loop = asyncio.get_running_loop()
@@ -159,4 +161,4 @@ async def main() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps(asyncio.run(main())))
+    Path(sys.argv[1]).write_text(json.dumps(asyncio.run(main(*map(float, sys.argv[2:])))))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 
 from devenv.demo import rest
-from devenv.guest import links, outside, ovn, shell, vm
+from devenv.guest import outside, ovn, qemu, shell, vm, vmrecord
 from devenv.guest.plan import Plan
 
 SWITCH = "demo"
@@ -44,8 +43,8 @@ class Stage:
             raise shell.ClusterError(f"the demo needs three chassis, this cluster has {len(names)}")
         return cls(plan, dict(zip("abc", names, strict=False)))
 
-    def build_vms(self, letter: str = "a") -> None:
-        """The switch and three VMs on that chassis."""
+    def build_vms(self, letter: str = "a", kind: str = "namespace") -> None:
+        """The switch and three VMs of that kind on that chassis."""
         ovn.nbctl(self.plan, "ls-add", SWITCH)
         for name in VMS:
             vm.add(
@@ -56,6 +55,7 @@ class Stage:
                 chassis=tuple(self.chassis.values()),
                 on=self.chassis[letter],
                 switch=SWITCH,
+                kind=kind,
             )
         ovn.sync(self.plan)
 
@@ -66,7 +66,7 @@ class Stage:
         ovn.nbctl(self.plan, "--if-exists", "lr-del", PLAIN_ROUTER)
         ovn.nbctl(self.plan, "--if-exists", "ls-del", f"{PLAIN_ROUTER}-outside")
         for name in VMS:
-            if links.namespace_exists(name):
+            if name in vmrecord.names():
                 vm.delete(name)
         ovn.nbctl(self.plan, "--if-exists", "ls-del", SWITCH)
 
@@ -147,13 +147,15 @@ class Stage:
         ovn.sync(self.plan)
 
     def wait_reachable(self, timeout_s: float = 40.0) -> None:
-        """Until every VM reaches the server in both families."""
+        """Until every VM reaches the server in both families; a real one boots first, on its own time."""
+        for machine in map(vmrecord.load, VMS):
+            if machine.kind == "qemu":
+                qemu.wait_booted(machine)
         waiting = [(name, family) for name in VMS for family in SERVERS]
         deadline = time.monotonic() + timeout_s
         while waiting:
             name, family = waiting[0]
-            probe = vm.command(name, ["ping", f"-{family}", "-c", "1", "-W", "1", SERVERS[family]])
-            if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+            if vm.reaches(name, SERVERS[family]):
                 waiting.pop(0)
             elif time.monotonic() > deadline:
                 raise shell.ClusterError(f"{name} does not reach the outside server over IPv{family}")

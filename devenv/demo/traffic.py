@@ -14,10 +14,12 @@ from devenv.demo.capture import Capture, Packet, read
 from devenv.demo.judge import Record
 from devenv.demo.plan import Session, sessions, to_json
 from devenv.demo.stage import SERVERS, VMS
-from devenv.guest import outside, shell, vm
+from devenv.guest import outside, shell, vm, vmrecord
 from devenv.guest.plan import PROVIDER_BRIDGE
 from devenv.guest.vm import BRIDGE
 
+REAL_CHUNK_EVERY_S = 0.1
+"""Seconds between the blocks of a download by real VMs: emulated processors, all on one real one."""
 END_S = 3.0
 """How long sessions may take to finish as planned once told to."""
 
@@ -65,6 +67,14 @@ class Program:
         self._process.wait()
 
 
+def vm_side(name: str) -> list[tuple[str, str]]:
+    """Where a VM's own packets can be seen: device and namespace; a real VM has a tap on each chassis."""
+    machine = vmrecord.load(name)
+    if machine.kind == "qemu":
+        return [(machine.tap, chassis) for chassis in machine.chassis]
+    return [(BRIDGE, machine.namespace)]
+
+
 class Traffic:
     """All sessions of one run with their captures, from :meth:`start` to :meth:`finish`."""
 
@@ -79,16 +89,21 @@ class Traffic:
         """Captures, server, then the VMs one after the other, so that it is known who took a port first."""
         servers = tuple(SERVERS.values())
         self.captures = [Capture(self.folder / "provider.pcap", PROVIDER_BRIDGE, "", servers)]
-        self.captures += [Capture(self.folder / f"{n}.pcap", BRIDGE, n, servers) for n in VMS]
+        for number, (device, namespace) in enumerate(place for n in VMS for place in vm_side(n)):
+            self.captures.append(Capture(self.folder / f"vm-side-{number}.pcap", device, namespace, servers))
         python = [sys.executable, "-m"]
         argv = [*python, "devenv.demo.server", str(self.folder / "server.json")]
+        if any(vmrecord.load(name).kind == "qemu" for name in VMS):
+            argv.append(str(REAL_CHUNK_EVERY_S))
         self._start("server", shell.in_namespace(outside.NAME, argv))
         for name in VMS:
             order = self.folder / f"{name}.order.json"
             mine = [s for s in sessions() if s.vm == name]
             order.write_text(json.dumps({"servers": SERVERS, "sessions": to_json(mine)}))
-            argv = [*python, "devenv.demo.client", str(order), str(self.folder / f"{name}.json")]
-            self._start(name, vm.command(name, argv))
+            real = vmrecord.load(name).kind == "qemu"
+            argv = [*python, f"devenv.demo.{'realclient' if real else 'client'}"]
+            argv += [str(order), str(self.folder / f"{name}.json")]
+            self._start(name, argv if real else vm.command(name, argv))
         self.settled = time.time()
 
     def _start(self, name: str, argv: Sequence[str]) -> None:

@@ -59,10 +59,11 @@ if [ "$1" != second-stage ]; then
     mkdir /mnt/root
     mount_overlay / root /mnt/root
     # The repository gets a tmpfs over it too, where Python keeps what it compiles.
-    mkdir -p /mnt/repo /mnt/root/src /mnt/root/out /mnt/root/opt/ovnmig
+    mkdir -p /mnt/repo /mnt/root/src /mnt/root/out /mnt/root/opt/ovnmig /mnt/root/opt/vms
     from_host repo /mnt/repo
     from_host out /mnt/root/out
     from_host venv /mnt/root/opt/ovnmig
+    from_host vms /mnt/root/opt/vms
     mount_overlay /mnt/repo src /mnt/root/src
     mkdir -p /mnt/root/old
     cd /mnt/root && pivot . old && exec chroot . /bin/sh /src/devenv/guest/init.sh second-stage

@@ -25,7 +25,8 @@ def crash(plan: Plan, name: str) -> None:
     for pid in links.namespace_pids(name):
         links.kill(pid)
     for machine in map(vmrecord.load, vmrecord.names()):
-        if machine.on == name:
+        # A real VM is a process of the node.
+        if machine.on == name and machine.kind == "namespace":
             vm.set_running(machine, machine.port(node), False)
 
 

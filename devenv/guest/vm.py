@@ -1,9 +1,10 @@
-"""VM stand-ins: `python3 -m devenv.guest.vm add|plug|unplug|move|wait|del|list NAME ...`, or as a module.
+"""VMs, stand-ins or real: `python3 -m devenv.guest.vm add|plug|unplug|move|wait|del|list NAME ...`.
 
 A stand-in is a namespace with a bridge `br0` (fixed MAC, the addresses) and one veth port per chassis it may
 be on. The ports are isolated from each other, and all but one are disabled: the enabled one is where it runs.
 A move enables another and disables the old one, so sockets live on as in a VM whose memory was copied.
 Whether OVN binds the port there is a matter of its own, as it is for a VM: `plug` puts the veth into br-int.
+A VM of the kind `qemu` is a real one (devenv/guest/qemu.py); it takes the same orders.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from devenv.guest import links, netns, ovn, shell
+from devenv.guest import links, netns, ovn, qemu, shell
 from devenv.guest.paths import vm_file
 from devenv.guest.plan import INNER_MTU, Plan, PlanError
 from devenv.guest.shell import ClusterError, CommandError, on_node
@@ -65,6 +66,7 @@ def add(
     on: str | None = None,
     switch: str | None = None,
     plugged: bool = True,
+    kind: str = "namespace",
 ) -> Vm:
     """Creates a VM and, unless `plugged` is false, plugs it into the chassis it runs on.
 
@@ -81,16 +83,16 @@ def add(
         gateways=tuple(str(ipaddress.ip_address(text)) for text in gateways),
         chassis=where,
         on=on or where[0],
+        kind=kind,
     )
     _checked(plan, vm)
     if switch is not None:
         spec = " ".join([vm.mac, *(text.split("/")[0] for text in vm.addresses)])
         ovn.nbctl(plan, "lsp-add", switch, vm.lsp, "--", "lsp-set-addresses", vm.lsp, spec)
     try:
-        _build(plan, vm)
+        (qemu.build if vm.kind == "qemu" else _build)(plan, vm)
     except BaseException:
-        # The ports on the chassis are the other ends of what goes with the namespace.
-        links.delete_namespace(vm.namespace)
+        _destroy(vm)
         if switch is not None:
             ovn.nbctl(plan, "lsp-del", vm.lsp)
         raise
@@ -129,6 +131,14 @@ def _build(plan: Plan, vm: Vm) -> None:
     links.ip_batch(inside, namespace=vm.namespace)
     for port in disable:
         set_running(vm, port, False)
+
+
+def _destroy(vm: Vm) -> None:
+    if vm.kind == "qemu":
+        qemu.remove(vm)
+    else:
+        # The ports on the chassis are the other ends of what goes with the namespace.
+        links.delete_namespace(vm.namespace)
 
 
 def set_running(vm: Vm, port: str, running: bool) -> None:
@@ -185,6 +195,8 @@ def move(
         raise ClusterError(
             f"{name} cannot move from {source} to {target}; it has ports on {', '.join(vm.chassis)}"
         )
+    if vm.kind == "qemu":
+        return _migrate(plan, vm, target, binding=binding, keep_source=keep_source)
     if binding == "presence":
         unplug(name, source)
     plug(plan, name, target)
@@ -204,9 +216,7 @@ def move(
         moved_s = time.monotonic()
         save(replace(vm, on=target))
         if binding == "requested":
-            ovn.nbctl(
-                plan, "set", "Logical_Switch_Port", vm.lsp, f"options:requested-chassis={json.dumps(target)}"
-            )
+            _request(plan, vm, target)
         for count, pause_ms in enumerate(ANNOUNCE_PAUSES_MS):
             time.sleep(pause_ms / 1000)
             sender.send(frame)
@@ -216,6 +226,32 @@ def move(
         control.close()
         sender.close()
     return moved_s
+
+
+def _migrate(plan: Plan, vm: Vm, target: str, *, binding: str, keep_source: bool) -> float:
+    """As `move` for a real one: QEMU announces it, in its own way and time."""
+    if binding == "presence":
+        raise PlanError("a real VM has a port on both chassis while it moves: name who binds it")
+    plug(plan, vm.name, target)
+    moved_s = 0.0
+
+    def runs_there() -> None:
+        nonlocal moved_s
+        moved_s = time.monotonic()
+        save(replace(vm, on=target))
+        if binding == "requested":
+            _request(plan, vm, target)
+
+    qemu.migrate(vm, vm.on, plan.node(target), runs_there)
+    if not keep_source:
+        unplug(vm.name, vm.on)
+    qemu.end(vm, vm.on)
+    return moved_s
+
+
+def _request(plan: Plan, vm: Vm, chassis: str) -> None:
+    value = f"options:requested-chassis={json.dumps(chassis)}"
+    ovn.nbctl(plan, "set", "Logical_Switch_Port", vm.lsp, value)
 
 
 def bound_to(plan: Plan, name: str) -> set[str]:
@@ -242,13 +278,31 @@ def delete(name: str) -> None:
             # next VM of that name would meet them. One that is gone already is fine.
             with suppress(CommandError):
                 links.ip_batch([f"link del {vm.tap}"], namespace=chassis)
-    links.delete_namespace(vm.namespace)
+    _destroy(vm)
     vm_file(name).unlink(missing_ok=True)
 
 
 def command(name: str, argv: Sequence[str]) -> list[str]:
-    """The command line that runs `argv` inside the VM."""
-    return shell.in_namespace(load(name).namespace, argv)
+    """The command line that runs `argv` inside the VM. Raises ClusterError for a real VM."""
+    vm = load(name)
+    if vm.kind == "qemu":
+        raise ClusterError(f"{name} is a real one: nothing runs in it but its own program")
+    return shell.in_namespace(vm.namespace, argv)
+
+
+def reaches(name: str, address: str) -> bool:
+    """Whether one ping from the VM is answered within a second."""
+    family = 6 if ":" in address else 4
+    vm = load(name)
+    if vm.kind == "qemu":
+        qemu.wait_booted(vm)
+        with qemu.control(vm) as line:
+            return line.ask(f"ping {family} {address}") == "ping yes"
+    try:
+        shell.run(command(name, ["ping", f"-{family}", "-n", "-c", "1", "-W", "1", address]))
+    except CommandError:
+        return False
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -264,6 +318,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--chassis", default="", help="comma list of where it may be; all by default")
     verb.add_argument("--on", help="where it runs first; the first of --chassis by default")
     verb.add_argument("--switch", help="create the logical switch port on this logical switch")
+    verb.add_argument("--kind", default="namespace", choices=("namespace", "qemu"))
     verb.add_argument("--unplugged", action="store_true", help="do not plug it in yet")
     for name in ("plug", "unplug", "wait"):
         verb = verbs.add_parser(name)
@@ -295,6 +350,7 @@ def _act(plan: Plan, args: argparse.Namespace) -> None:
             on=args.on,
             switch=args.switch,
             plugged=not args.unplugged,
+            kind=args.kind,
         )
     elif args.verb == "plug":
         plug(plan, args.name, args.chassis)

@@ -15,7 +15,8 @@ from devenv.guest.shell import ClusterError
 
 @dataclass(frozen=True, slots=True)
 class Vm:
-    """A stand-in as its file records it. `addresses` carry their prefix length; `on` is where it runs."""
+    """A VM as its file records it. `addresses` carry their prefix length; `on` is where it runs; `kind` is
+    `namespace` for a stand-in, `qemu` for a real one."""
 
     name: str
     lsp: str
@@ -24,6 +25,7 @@ class Vm:
     gateways: tuple[str, ...]
     chassis: tuple[str, ...]
     on: str
+    kind: str = "namespace"
 
     @property
     def namespace(self) -> str:

@@ -122,10 +122,11 @@ def passed_options() -> list[str]:
     return [line.rstrip(";") for line in lines if line.startswith(PASSED_OPTIONS) and ' "";' not in line]
 
 
-def download_package(package: str, suite: str, folder: Path) -> Path:
-    """Downloads one package of a suite into a folder, whatever suite this machine itself runs.
+def private_apt(suite: str, folder: Path, status: Path | None = None) -> list[str]:
+    """Returns an `apt-get` of a suite with its lists read, whatever suite this machine itself runs.
 
-    A private apt configuration is used: this machine's lists and sources stay as they are.
+    A private configuration in `folder` is used: this machine's lists and sources stay as they are. `status`
+    is dpkg's file of what is installed; without one, nothing is.
     """
     private = folder / "apt"
     for name in ("lists/partial", "cache/archives/partial", "etc/preferences.d"):
@@ -138,14 +139,27 @@ def download_package(package: str, suite: str, folder: Path) -> Path:
         "Dir::Etc::sourceparts=-",
         f"Dir::Etc::preferencesparts={private}/etc/preferences.d",
         f"Dir::State::lists={private}/lists",
-        f"Dir::State::status={private}/status",
+        f"Dir::State::status={status or private / 'status'}",
         f"Dir::Cache={private}/cache",
         "APT::Sandbox::User=root",
     ]
-    flags = [word for option in options for word in ("-o", option)]
-    run(["apt-get", *flags, "update", "-q"])
+    apt_get = ["apt-get", *(word for option in options for word in ("-o", option))]
+    run([*apt_get, "update", "-q"])
+    return apt_get
+
+
+def download_with_dependencies(packages: Sequence[str], suite: str, folder: Path, tree: Path) -> list[Path]:
+    """Downloads packages of a suite, and of what they need the part that a root file system lacks."""
+    apt_get = private_apt(suite, folder, tree / "var/lib/dpkg/status")
+    run([*apt_get, "install", "-y", "-q", "--download-only", "--no-install-recommends", *packages])
+    return sorted((folder / "apt/cache/archives").glob("*.deb"))
+
+
+def download_package(package: str, suite: str, folder: Path) -> Path:
+    """Downloads one package of a suite into a folder, whatever suite this machine itself runs."""
+    apt_get = private_apt(suite, folder)
     target = folder / "package"
     target.mkdir()
     script = 'cd "$1" && shift && exec "$@"'
-    run(["sh", "-c", script, "sh", str(target), "apt-get", *flags, "download", "-q", package])
+    run(["sh", "-c", script, "sh", str(target), *apt_get, "download", "-q", package])
     return next(target.glob("*.deb"))

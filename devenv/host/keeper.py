@@ -43,6 +43,8 @@ class Settings:
     out: str
     run_dir: str
     memory_mb: int
+    vms: str = ""
+    """The layer for QEMU virtual machines; empty without one."""
 
     @classmethod
     def parse(cls, text: str) -> Settings:
@@ -183,7 +185,9 @@ def main() -> int:
     rest = socket.socket(fileno=arguments.rest_fd)
     with open(Path(settings.run_dir, "console.log"), "ab") as console:
         try:
-            paths = {key: getattr(settings, key) for key in ("kernel", "rootfs", "venv", "source", "out")}
+            paths = {
+                key: getattr(settings, key) for key in ("kernel", "rootfs", "venv", "source", "out", "vms")
+            }
             stage = lay_stage(settings.backend, memory_mb=settings.memory_mb, **paths)
         except StageError as error:
             write_end(settings.run_dir, f"the sandbox could not be set up: {error}")

@@ -84,6 +84,7 @@ def start(options: Options, images: Images, chosen: str) -> State:
                 out=str(OUT),
                 run_dir=str(folder),
                 memory_mb=options.memory_mb,
+                vms=str(images.vms or ""),
             )
             process = spawn(settings, channel, rest)
         begun = state.process_start(process.pid)
@@ -99,6 +100,7 @@ def start(options: Options, images: Images, chosen: str) -> State:
             memory_mb=options.memory_mb,
             pid=process.pid,
             pid_start=begun or 0,
+            vm=options.vm,
         )
         current.save()
         wait_for_commands(process, folder, Channel.of(options.name))

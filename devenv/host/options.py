@@ -16,6 +16,7 @@ DEFAULT_PORT = 8787
 DEFAULT_MEMORY_MB = 3072
 DEFAULT_CHASSIS = 3
 DEFAULT_GATEWAYS = 0
+VM_KINDS = ("namespace", "qemu")
 # Handed on to the cluster inside, in the manner of ovn-fake-multinode.
 PASSED_VARIABLES = (
     "CENTRAL_COUNT",
@@ -70,6 +71,7 @@ class Options:
     gateways: int = DEFAULT_GATEWAYS
     port: int = DEFAULT_PORT
     memory_mb: int = DEFAULT_MEMORY_MB
+    vm: str = VM_KINDS[0]
     as_json: bool = False
     keep: bool = False
     bare: bool = False
@@ -120,6 +122,11 @@ def build_parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--port", default=str(DEFAULT_PORT), help="loopback port of REST (default %(default)s)")
     made.add_argument("--memory", default=str(DEFAULT_MEMORY_MB), help="guest MB (default %(default)s)")
+    made.add_argument(
+        "--vm",
+        choices=VM_KINDS,
+        help="what VMs may be: namespaces (default); qemu: with what it takes to run real ones too",
+    )
     made.add_argument("--keep", action="store_true", help="leave the sandbox running when something fails")
 
     up = verbs.add_parser(
@@ -148,6 +155,7 @@ def build_parser() -> argparse.ArgumentParser:
     demo.add_argument("words", nargs="*", metavar="-- ARG", help="handed on to the demo")
     build = verbs.add_parser("build", help="build what the cache lacks and boot nothing")
     build.add_argument("--suite", help="which suite's images (default trixie)")
+    build.add_argument("--vm", choices=VM_KINDS, help="qemu: the layer for real VMs too")
     verbs.add_parser("clean", help="end all sandboxes and remove the cache")
     return parser
 
@@ -160,6 +168,13 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Optio
         words = words[1:]
     if got.get("scene"):
         words = ["--scene", got["scene"], *words]
+    vm = got.get("vm") or environ.get("VM") or VM_KINDS[0]
+    if vm not in VM_KINDS:
+        raise SandboxError(
+            f"there is no VM of kind '{vm}'", hint=f"use {' or '.join(VM_KINDS)}", code=EXIT_USAGE
+        )
+    if got["verb"] == "demo" and vm != VM_KINDS[0]:
+        words = ["--vm", vm, *words]
     if got["verb"] == "exec" and not words:
         hint = "devenv/sandbox exec NODE -- CMD..."
         raise SandboxError("no program was given", hint=hint, code=EXIT_USAGE)
@@ -177,6 +192,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Optio
         gateways=_number(gateways, 0, 50, "the number of gateways"),
         port=_number(got.get("port", str(DEFAULT_PORT)), 1, 65535, "the port"),
         memory_mb=_number(got.get("memory", str(DEFAULT_MEMORY_MB)), 512, 65536, "the guest's memory in MB"),
+        vm=vm,
         as_json=got.get("as_json", False),
         keep=got.get("keep", False),
         bare=got.get("bare", False),

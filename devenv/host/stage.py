@@ -109,10 +109,18 @@ def bring_up_link() -> None:
 
 
 def lay_stage(
-    backend: str, *, kernel: str, rootfs: str, venv: str, source: str, out: str, memory_mb: int
+    backend: str,
+    *,
+    kernel: str,
+    rootfs: str,
+    venv: str,
+    source: str,
+    out: str,
+    memory_mb: int,
+    vms: str = "",
 ) -> Stage:
     """Lays out mounts and link; raises StageError when a step fails."""
-    stage = Stage(choose_base([kernel, rootfs, venv, source, out]))
+    stage = Stage(choose_base([kernel, rootfs, venv, source, out, vms]))
     call("ip", "link", "set", "lo", "up")
     call("mount", "-t", "tmpfs", "-o", "mode=755", "sandbox", str(stage.base))
     bind(rootfs, stage.rootfs, read_only=True)
@@ -123,6 +131,7 @@ def lay_stage(
         call("mount", "-t", "tmpfs", "-o", size, "memory", str(stage.scratch))
         (stage.scratch / "uml").mkdir()
         folders = {"venv": stage.base / "venv", "repo": stage.base / "repo", "out": stage.base / "out"}
+        folders["vms"] = stage.base / "vms"
         bind(source, stage.rootfs / "src", read_only=True)
         bring_up_link()
     else:
@@ -132,8 +141,13 @@ def lay_stage(
             "venv": stage.root / "opt/ovnmig",
             "repo": stage.root / "src",
             "out": stage.root / "out",
+            "vms": stage.root / "opt/vms",
         }
     bind(venv, folders["venv"], read_only=True)
     bind(source, folders["repo"], read_only=True)
     bind(out, folders["out"], read_only=False)
+    # Always there: a guest that needs none finds it empty.
+    folders["vms"].mkdir(parents=True, exist_ok=True)
+    if vms:
+        bind(vms, folders["vms"], read_only=True)
     return stage

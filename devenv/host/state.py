@@ -28,6 +28,7 @@ class State:
     pid: int
     pid_start: int
     ready: bool = False
+    vm: str = "namespace"
 
     def save(self) -> None:
         """Writes the state so that a reader sees the old or the new one, never half of one."""

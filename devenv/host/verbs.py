@@ -66,7 +66,9 @@ def up(options: Options) -> int:
             progress.say("sandbox", "removed what a crashed sandbox left")
         chosen = machine.chosen_backend(options)
         machine.listen_rest(options.port).close()
-        found = images.obtain(progress, options.suite, with_kernel=chosen == "uml")
+        found = images.obtain(
+            progress, options.suite, with_kernel=chosen == "uml", with_vms=options.vm == "qemu"
+        )
         with progress.task("sandbox", f"booting {options.suite} ({chosen})", 3):
             current = machine.start(options, found, chosen)
         if not options.bare:
@@ -93,6 +95,9 @@ def already_up(options: Options, current: state.State) -> int:
             f"{current.gateways} gateways, port {current.port}",
             hint="end it with `devenv/sandbox down`, or give this one another --name and --port",
         )
+    if options.vm == "qemu" and current.vm != "qemu":
+        hint = "end it with `devenv/sandbox down`, then start it with --vm qemu"
+        raise SandboxError(f"'{current.name}' runs without what QEMU needs", hint=hint)
     if not current.ready and not options.bare:
         hint = "end it with `devenv/sandbox down`, then start it again"
         raise SandboxError(f"'{current.name}' runs without a ready cluster", hint=hint)
@@ -224,7 +229,7 @@ def build(options: Options) -> int:
     require_root()
     progress = Progress()
     chosen = machine.chosen_backend(options)
-    images.obtain(progress, options.suite, with_kernel=chosen == "uml")
+    images.obtain(progress, options.suite, with_kernel=chosen == "uml", with_vms=options.vm == "qemu")
     progress.say("images", f"all that a {options.suite} sandbox needs is in {cache_dir()}")
     return 0
 

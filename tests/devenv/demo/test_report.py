@@ -39,6 +39,10 @@ def test_each_way_a_transfer_can_go_wrong_is_a_problem() -> None:
     assert "died: reset" in report.run_problems(dead)[0]
 
 
+def test_the_pauses_of_real_vms_are_in_the_table() -> None:
+    assert "vm1 31, 28 ms" in report.table(run(guest_pause_ms={"vm1": [31, 28]}))
+
+
 def test_a_control_that_kills_nobody_is_a_problem() -> None:
     control = run("no-transfer")
     control["sessions"][0]["expected"] = "either"

@@ -63,6 +63,20 @@ def test_the_scene_of_the_demo_is_handed_on_before_what_follows_the_dashes() -> 
     assert parse(["demo", "--scene", "crash", "--", *words[2:]], {}).words == words
 
 
+def test_the_kind_of_vm_is_an_option_or_a_variable_and_the_demo_is_told_a_real_one() -> None:
+    assert parse(["up"], {}).vm == "namespace"
+    assert parse(["up"], {"VM": "qemu"}).vm == "qemu"
+    assert parse(["demo", "--vm", "qemu", "--", "--runs", "transfer"], {}).words == (
+        "--vm",
+        "qemu",
+        "--runs",
+        "transfer",
+    )
+    assert parse(["demo", "--vm", "namespace"], {"VM": "qemu"}).words == ()
+    with pytest.raises(SandboxError, match="no VM of kind 'metal'"):
+        parse(["up"], {"VM": "metal"})
+
+
 def test_the_demo_hands_on_what_follows_the_dashes() -> None:
     assert parse(["demo", "--suite", "bookworm", "--", "--runs", "transfer"], {}).words == (
         "--runs",
