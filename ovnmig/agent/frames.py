@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 MAJOR: Final = 1
-MINOR: Final = 0
+MINOR: Final = 1
 MAX_CONTROL: Final = 1 << 20
 MAX_BULK: Final = 16 << 20
 OPTIONAL: Final = 0x01
@@ -30,7 +30,7 @@ class FrameError(ValueError):
 
 
 class Kind(IntEnum):
-    """What a frame is. The first block is sent by the source, the second by the sink, ERROR by both."""
+    """What a frame is. The first block is sent by the source, the second by the sink, the last by both."""
 
     HELLO = 1
     ENTRIES = 2
@@ -41,9 +41,11 @@ class Kind(IntEnum):
     SYNCED = 19
     RESYNC = 20
     ERROR = 32
+    ALIVE = 33
 
 
 _BULK = frozenset({Kind.ENTRIES, Kind.DELETE, Kind.ACK, Kind.SYNCED})
+_OPTIONAL = frozenset({Kind.ALIVE})
 _KNOWN = {int(kind) for kind in Kind}
 
 
@@ -84,7 +86,8 @@ def encode(frame: Frame) -> bytes:
     body = _SPLIT.pack(len(fields)) + fields + frame.data if frame.kind in _BULK else fields
     if len(body) > _limit(frame.kind):
         raise ValueError(f"a {frame.kind.name} frame of {len(body)} bytes is above the limit")
-    return _HEAD.pack(len(body), frame.kind, 0, 0, frame.seq) + body
+    flags = OPTIONAL if frame.kind in _OPTIONAL else 0
+    return _HEAD.pack(len(body), frame.kind, flags, 0, frame.seq) + body
 
 
 class Decoder:
@@ -98,6 +101,13 @@ class Decoder:
     def incomplete(self) -> bool:
         """Bytes of an unfinished frame are waiting: an end of the connection now has cut it."""
         return bool(self._buffer)
+
+    @property
+    def due(self) -> int:
+        """Bytes of the frame that has begun, as far as they are known; 0 between frames."""
+        if len(self._buffer) < _HEAD.size:
+            return 0
+        return _HEAD.size + int(_HEAD.unpack_from(self._buffer)[0])
 
     def feed(self, data: bytes) -> None:
         """Take what came from the connection (keep reads below a megabyte: memory stays bounded)."""

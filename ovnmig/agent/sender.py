@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ovnmig.agent import frames
+from ovnmig.agent.answers import not_applied
 from ovnmig.agent.frames import Frame, FrameError, Kind
-from ovnmig.agent.link import IDLE_S, Link, LinkLost
-from ovnmig.agent.sink import not_applied
+from ovnmig.agent.link import Link, LinkLost
 from ovnmig.agent.tally import Tally
 from ovnmig.conntrack import Batch, encode
 from ovnmig.core.transfer import TransferOrder
 
+WORK_S: Final = 120.0
+"""A target that is alive and has answered nothing for so long is stuck."""
 _ROWS: Final = 8192
 """Records in a frame; far below the limits of codec and frame, so that the window stays small in bytes."""
 
@@ -61,6 +63,7 @@ class Sender:
         }
         await self._link.send(Frame(Kind.HELLO, 0, hello))
         welcome = await self._link.receive()
+        self._link.done()
         if welcome.kind is not Kind.WELCOME:
             raise FrameError(f"the answer to HELLO was {welcome.kind.name}")
         frames.check_version(welcome)
@@ -114,6 +117,7 @@ class Sender:
         """Take answers until the connection ends, which it always reports by raising."""
         while True:
             frame = await self._link.receive()
+            self._link.done()
             if frame.kind is Kind.RESYNC:
                 raise LinkLost(f"the target asks to begin anew: {frame.text('reason')}")
             if frame.kind not in (Kind.ACK, Kind.SYNCED) or frame.seq not in self._waiting:
@@ -136,7 +140,7 @@ class Sender:
         while not holds():
             self._changed.clear()
             try:
-                async with asyncio.timeout(IDLE_S):
+                async with asyncio.timeout(WORK_S):
                     await self._changed.wait()
             except TimeoutError:
-                raise LinkLost(f"the target has answered nothing for {IDLE_S:.0f} s") from None
+                raise LinkLost(f"the target has answered nothing for {WORK_S:.0f} s") from None

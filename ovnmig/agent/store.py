@@ -63,13 +63,6 @@ class Copies:
         return self._ledgers.setdefault((udn, zone_key), Ledger())
 
 
-def held(ascending: Keys, keys: Keys) -> Keys:
-    """A mask over ``keys``: which are among the ``ascending`` ones."""
-    if not ascending.size:
-        return keys != keys
-    return ascending[ascending.searchsorted(keys).clip(max=ascending.size - 1)] == keys
-
-
 def known(ledger: Ledger, keys: Keys) -> Keys:
     """A mask over ``keys``: which the ledger holds."""
     return ledger.holds(keys)

@@ -12,6 +12,7 @@ from ovnmig import pki
 from ovnmig.agent.link import READ_BYTES, Link
 from ovnmig.agent.localdb import LocalView
 from ovnmig.agent.roles import Roles
+from ovnmig.agent.room import Room
 from ovnmig.agent.sink import Sink
 from ovnmig.agent.store import Copies, Fence
 from ovnmig.agent.worker import Worker
@@ -39,6 +40,7 @@ class StreamServer:
         self._copies = copies
         self._fence = fence
         self._roles = roles or Roles(Fence())
+        self._room = Room()
         self.active = 0
         self.applied = 0
 
@@ -54,15 +56,15 @@ class StreamServer:
         finally:
             server.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        link = Link(reader, writer)
+    async def _serve(self, incoming: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link = Link(incoming, writer, self._room)
         if self.active >= MAX_STREAMS:
             await link.refuse("internal", f"{MAX_STREAMS} streams are open already")
             return
         self.active += 1
         try:
-            async with Worker("sink") as worker:
-                sink = Sink(self._chassis, self._view, self._copies, self._fence, worker, self._roles)
+            async with Worker("sink") as worker, Worker("sink-reader") as reader:
+                sink = Sink(self._chassis, self._view, self._copies, self._fence, worker, reader, self._roles)
                 try:
                     end = await sink.serve(link)
                 except Exception:

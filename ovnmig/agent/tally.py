@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ovnmig.agent.frames import Frame
-from ovnmig.agent.store import Keys, held, split_known
-from ovnmig.conntrack import Batch, Ledger
+from ovnmig.conntrack import Batch, Hashes, KeyTable, Ledger
 from ovnmig.core.transfer import Counts
 
 NAMED_MAX: Final = 100
@@ -34,7 +33,7 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, Ledger] = {}
+        self._seen: dict[str, KeyTable] = {}
         self._kinds: Counter[str] = Counter()
         self._fates = {"created": 0, "identical": 0, "replaced": 0}
         self._refused: dict[tuple[str, int], str] = {}  # one tuple may be in several zones
@@ -49,19 +48,18 @@ class Tally:
 
     def fresh(self, zone_key: str, batch: Batch) -> tuple[Batch, Batch]:
         """The records never sent before (now counted as read), and the others."""
-        ledger = self._seen.setdefault(zone_key, Ledger())
-        again, first = split_known(ledger, batch)
-        ledger.record(first)
+        new = self._of(zone_key).add_new(batch.keys())
+        first, again = batch.pick(new), batch.pick(~new)
         self._count(first, 1)
         return first, again
 
     def unseen(self, zone_key: str, batch: Batch) -> Batch:
         """The records never sent before, nothing counted."""
-        return split_known(self._seen.setdefault(zone_key, Ledger()), batch)[1]
+        return batch.pick(~self._of(zone_key).holds(batch.keys()))
 
     def take_back(self, zone_key: str, first: Batch) -> None:
         """These were sent and never answered: as if never read."""
-        self._seen[zone_key].forget(first.keys())
+        self._of(zone_key).remove(first.keys())
         self._count(first, -1)
 
     def settle(
@@ -93,18 +91,19 @@ class Tally:
                 self._fates["created"] -= 1
                 self._lost.add(entry)
 
-    def forget(self, zone_key: str, keys: Keys) -> None:
+    def forget(self, zone_key: str, keys: Hashes) -> None:
         """These entries are over. A standing transfer would remember every session there ever was."""
-        self._seen.setdefault(zone_key, Ledger()).forget(keys)
+        self._of(zone_key).remove(keys)
         if self._refused or self._lost:
             for key in keys.tolist():
                 self._refused.pop((zone_key, key), None)
                 self._lost.discard((zone_key, key))
 
-    def retain(self, zone_key: str, keys: Keys) -> None:
-        """Entries of a zone but these are over."""
-        seen = self._seen.setdefault(zone_key, Ledger())
-        self.forget(zone_key, seen.keys[~held(keys, seen.keys)])
+    def retain(self, zone_key: str, ledger: Ledger) -> None:
+        """Entries of a zone but those of the ledger are over."""
+        seen = self._of(zone_key)
+        keys = seen.keys_at(seen.taken())
+        self.forget(zone_key, keys[~ledger.holds(keys)])
 
     def unmovable(self, skipped: Mapping[str, int]) -> None:
         """Entries of the last dump that cannot be carried at all, by reason."""
@@ -121,6 +120,9 @@ class Tally:
         lost = len(self._lost) + (self._waiting if over else 0)
         read = sum(self._fates.values()) + self._waiting + len(self._lost) + refused.total()
         return Counts(read=read, lost=lost, refused=dict(refused), kinds=dict(self._kinds), **self._fates)
+
+    def _of(self, zone_key: str) -> KeyTable:
+        return self._seen.setdefault(zone_key, KeyTable())
 
     def _count(self, batch: Batch, sign: int) -> None:
         self._waiting += sign * len(batch)

@@ -105,9 +105,10 @@ class Job:
             self.alive_at = time.monotonic()
             async with asyncio.TaskGroup() as group:
                 group.create_task(sender.read_answers())
+                group.create_task(peer.keep_alive())
                 await source.run(self.handed_over, self.set_state, self.final)
         except BaseExceptionGroup as several:
-            raise _first(several) from None
+            raise link.first_cause(several) from None
         finally:
             if sender.indexes:
                 self.alive_at = time.monotonic()
@@ -260,9 +261,3 @@ class Transfers:
             if connection is not None:
                 await connection.close()
         raise AssertionError("a connection ends by raising")
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first real cause; what was cancelled because of it is no cause."""
-    leaves = [_first(one) if isinstance(one, BaseExceptionGroup) else one for one in group.exceptions]
-    return next((one for one in leaves if not isinstance(one, asyncio.CancelledError)), leaves[0])

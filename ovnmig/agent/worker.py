@@ -30,7 +30,10 @@ class Worker:
         await asyncio.shield(asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True))
         self.socket.close()
 
+    def start(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]:
+        """Begin a blocking call in this worker's thread; await the result later."""
+        return asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+
     async def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of a blocking call made in this worker's thread."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: call(*args, **kwargs))
+        return await self.start(call, *args, **kwargs)

@@ -26,14 +26,22 @@ from ovnmig.conntrack.diff import Difference, Ledger
 from ovnmig.conntrack.dump import BadZone, DumpReport, dump_zones, kernel_filters_zones, read_zone
 from ovnmig.conntrack.entry import Entry, describe, entries
 from ovnmig.conntrack.events import Events, EventSocket, ZoneEvents, ensure_events
+from ovnmig.conntrack.hashing import Hashes, among, from_wire, joined, to_wire
 from ovnmig.conntrack.insert import Applier
+from ovnmig.conntrack.keytable import KeyTable
 from ovnmig.conntrack.outcome import Outcome, Refusal
 from ovnmig.conntrack.promote import at_least, promote
 from ovnmig.conntrack.records import MAX_ROWS, BadRecords, Batch, Group, decode, encode, merge
 from ovnmig.conntrack.socket import NetlinkError, NetlinkSocket
 from ovnmig.conntrack.stats import TableStats, table_stats
 from ovnmig.conntrack.transform import Transformer
-from ovnmig.conntrack.verify import apply_and_verify, identities_in, missing_identities, missing_records
+from ovnmig.conntrack.verify import (
+    absent_records,
+    apply_and_verify,
+    identities_in,
+    missing_identities,
+    missing_records,
+)
 
 __all__ = [
     "MAX_ROWS",
@@ -47,6 +55,8 @@ __all__ = [
     "EventSocket",
     "Events",
     "Group",
+    "Hashes",
+    "KeyTable",
     "Ledger",
     "NetlinkError",
     "NetlinkSocket",
@@ -55,6 +65,8 @@ __all__ = [
     "TableStats",
     "Transformer",
     "ZoneEvents",
+    "absent_records",
+    "among",
     "apply_and_verify",
     "at_least",
     "decode",
@@ -65,7 +77,9 @@ __all__ = [
     "encode",
     "ensure_events",
     "entries",
+    "from_wire",
     "identities_in",
+    "joined",
     "kernel_filters_zones",
     "merge",
     "missing_identities",
@@ -73,4 +87,5 @@ __all__ = [
     "promote",
     "read_zone",
     "table_stats",
+    "to_wire",
 ]

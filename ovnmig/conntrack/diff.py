@@ -7,13 +7,14 @@ dump compared with what was sent. The ledger costs 50 to 100 bytes an entry.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ovnmig.conntrack.hashing import Hashes
-from ovnmig.conntrack.keytable import KeyTable
+from ovnmig.conntrack.keytable import KeyTable, Places
 from ovnmig.conntrack.records import Batch
 
 _SEEN: Final = 1
@@ -38,10 +39,14 @@ class Difference:
 
 
 class Ledger:
-    """Keys with identity and fingerprint in a hash table. ``len`` is the number of sessions."""
+    """Keys with identity and fingerprint in a hash table. ``len`` is the number of sessions.
+
+    Threads may share one: each call is whole. Two dumps at a time through one ledger are not.
+    """
 
     def __init__(self) -> None:
         self._table = KeyTable(2)
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._table)
@@ -49,35 +54,40 @@ class Ledger:
     @property
     def keys(self) -> Hashes:
         """All keys, ascending; made at each call. ``holds`` costs less."""
-        return np.sort(self._table.keys_at(self._table.taken()))
+        with self._lock:
+            return np.sort(self._table.keys_at(self._table.taken()))
 
     @property
     def identities(self) -> Hashes:
         """Identities in the order of the keys; made at each call."""
-        taken = self._table.taken()
-        return self._table.columns[0][taken][np.argsort(self._table.keys_at(taken))]
+        with self._lock:
+            taken = self._table.taken()
+            return self._table.columns[0][taken][np.argsort(self._table.keys_at(taken))]
 
     def holds(self, keys: Hashes) -> NDArray[np.bool_]:
         """A mask over ``keys``: which are in here."""
-        return self._table.holds(keys)
+        with self._lock:
+            return self._table.holds(keys)
 
     def record(self, batch: Batch) -> None:
         """Notes records as sent; a later one of the same session replaces the earlier."""
-        self.add(batch.keys(), batch.identities(), batch.prints())
-
-    def add(self, keys: Hashes, identities: Hashes, prints: Hashes | None = None) -> None:
-        """The same from hashes. Without ``prints`` the ledger cannot tell what has changed."""
-        if not keys.size:
-            return
-        at = self._table.add(keys)
-        self._table.columns[0][at] = identities
-        if prints is not None:
+        keys, identities, prints = batch.keys(), batch.identities(), batch.prints()
+        with self._lock:
+            at = self._table.add(keys)
+            self._table.columns[0][at] = identities
             self._table.columns[1][at] = prints
-        self._table.marks[at] = _SEEN
+            self._table.marks[at] = _SEEN
+
+    def note(self, keys: Hashes, identities: Hashes) -> None:
+        """Notes what was written to the kernel: without a fingerprint, and not as seen there."""
+        with self._lock:
+            at = self._table.add(keys)  # first: it may make the columns anew
+            self._table.columns[0][at] = identities
 
     def forget(self, keys: Hashes) -> None:
         """Takes sessions out: deleted on the other side, or refused there."""
-        self._table.remove(keys)
+        with self._lock:
+            self._table.remove(keys)
 
     def compare(self, batch: Batch, *, whole: bool = True) -> Difference:
         """Compares a dump with the ledger; pass ``whole=False`` if it is only a part of the zone."""
@@ -89,29 +99,47 @@ class Ledger:
 
     def begin(self) -> None:
         """A dump begins whose pieces go through ``sift`` or ``tick``; ``unseen`` tells what was not in it."""
-        self._table.marks[:] = 0
+        with self._lock:
+            self._table.marks[:] = 0
 
     def sift(self, piece: Batch) -> Difference:
         """A piece of a dump compared; nothing has ``vanished`` yet. What is recorded meanwhile is seen."""
-        keys = piece.keys()
-        found = self._table.find(keys)
-        known = found >= 0
-        at = found[known]
-        self._table.marks[at] = _SEEN
-        same, equal = known.copy(), known.copy()
-        same[known] = self._table.columns[0][at] == piece.identities()[known]
-        equal[known] = same[known] & (self._table.columns[1][at] == piece.prints()[known])
+        keys, identities, prints = piece.keys(), piece.identities(), piece.prints()
+        with self._lock:
+            found = self._table.find(keys)
+            known = found >= 0
+            at = found[known]
+            self._table.marks[at] = _SEEN
+            same, equal = known.copy(), known.copy()
+            same[known] = self._table.columns[0][at] == identities[known]
+            equal[known] = same[known] & (self._table.columns[1][at] == prints[known])
         nothing = np.empty(0, dtype=np.uint64)
         return Difference(piece.pick(~known), piece.pick(same & ~equal), piece.pick(known & ~same), nothing)
 
     def tick(self, keys: Hashes, identities: Hashes) -> None:
         """Sessions that were read back: those with the identity of the ledger are seen."""
-        found = self._table.find(keys)
-        known = found >= 0
-        at = found[known]
-        self._table.marks[at[self._table.columns[0][at] == identities[known]]] = _SEEN
+        with self._lock:
+            at, own = self._matching(keys, identities)
+            self._table.marks[at[own]] = _SEEN
+
+    def doubtful(self, keys: Hashes) -> NDArray[np.bool_]:
+        """A mask over ``keys``: which are in here and have not been seen since ``begin``."""
+        with self._lock:
+            at = self._table.find(keys)
+            unseen: NDArray[np.bool_] = (at >= 0) & (self._table.marks[at] != _SEEN)
+            return unseen
+
+    def matches(self, keys: Hashes, identities: Hashes) -> NDArray[np.bool_]:
+        """A mask over ``keys``: which are in here with that identity."""
+        with self._lock:
+            return self._matching(keys, identities)[1]
+
+    def _matching(self, keys: Hashes, identities: Hashes) -> tuple[Places, NDArray[np.bool_]]:
+        at = self._table.find(keys)
+        return at, (at >= 0) & (self._table.columns[0][at] == identities)
 
     def unseen(self) -> Hashes:
         """Keys, ascending, that have not been seen or recorded since ``begin``."""
-        taken = self._table.taken()
-        return np.sort(self._table.keys_at(taken[self._table.marks[taken] != _SEEN]))
+        with self._lock:
+            taken = self._table.taken()
+            return np.sort(self._table.keys_at(taken[self._table.marks[taken] != _SEEN]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 from ovnmig.conntrack import attrs
@@ -57,7 +57,7 @@ def dump_zones(
     transformer: Transformer | None = None,
     report: DumpReport | None = None,
     kernel_filter: bool | None = None,
-) -> Iterator[tuple[int, Batch]]:
+) -> Generator[tuple[int, Batch]]:
     """Yields ``(zone, records)`` in pieces of some thousand entries as the kernel delivers them.
 
     Other zones and zone 0 never appear. Pieces come in the kernel's order: entries that have a master

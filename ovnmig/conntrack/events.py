@@ -69,10 +69,19 @@ def ensure_events(path: Path = EVENTS_SYSCTL) -> bool:
 
 
 class EventSocket:
-    """Subscribes when made: make it before the dump it belongs to, so that nothing falls between."""
+    """Subscribes when made: make it before the dump it belongs to, so that nothing falls between.
+
+    ``only_ends``: DESTROY events alone. The kernel then makes no others for this socket, which would cost it
+    about a third of the time of an insertion.
+    """
 
     def __init__(
-        self, zones: Iterable[int], transformer: Transformer | None = None, buffer: int = EVENT_BUFFER
+        self,
+        zones: Iterable[int],
+        transformer: Transformer | None = None,
+        buffer: int = EVENT_BUFFER,
+        *,
+        only_ends: bool = False,
     ) -> None:
         self._zones = check_zones(zones)
         self._reader = transformer or Transformer()
@@ -83,7 +92,8 @@ class EventSocket:
             force_buffer(self._socket, SO_RCVBUFFORCE, buffer)
             self._socket.setsockopt(m.SOL_NETLINK, m.NETLINK_BROADCAST_ERROR, 1)
             self._socket.bind((0, 0))
-            for group in (m.NFNLGRP_CONNTRACK_NEW, m.NFNLGRP_CONNTRACK_UPDATE, m.NFNLGRP_CONNTRACK_DESTROY):
+            others = () if only_ends else (m.NFNLGRP_CONNTRACK_NEW, m.NFNLGRP_CONNTRACK_UPDATE)
+            for group in (*others, m.NFNLGRP_CONNTRACK_DESTROY):
                 self._socket.setsockopt(m.SOL_NETLINK, m.NETLINK_ADD_MEMBERSHIP, group)
             self._socket.setblocking(False)
         except BaseException:

@@ -6,6 +6,7 @@ or its byte order. With 64 bits a million entries collide with a chance of about
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -18,7 +19,6 @@ _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _FINAL: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT: Final = np.uint64(29)
 _FINAL_SHIFT: Final = np.uint64(32)
-_MANY: Final = 1 << 13
 
 
 def seed_of(data: bytes) -> int:
@@ -26,14 +26,25 @@ def seed_of(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8, person=b"ovnmig-ct").digest(), "little")
 
 
-def places(ascending: Hashes, wanted: Hashes) -> NDArray[np.intp]:
-    """``np.searchsorted``. Many needles are sorted first: in order they do not miss the cache each time."""
-    if wanted.size < _MANY:
-        return np.searchsorted(ascending, wanted)
-    order = np.argsort(wanted)
-    out = np.empty(wanted.size, dtype=np.intp)
-    out[order] = np.searchsorted(ascending, wanted[order])
-    return out
+def to_wire(keys: Hashes) -> bytes:
+    """Keys as they travel: 8 bytes each, little-endian."""
+    return keys.astype("<u8").tobytes()
+
+
+def from_wire(data: bytes) -> Hashes:
+    """Keys that ``to_wire`` wrote. Raises ValueError when the bytes end inside one."""
+    return np.frombuffer(data, dtype="<u8").astype(np.uint64)
+
+
+def joined(parts: Sequence[Hashes]) -> Hashes:
+    """One array of several."""
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+
+def among(keys: Hashes, some: Iterable[int] | Hashes) -> NDArray[np.bool_]:
+    """A mask over ``keys``: which are among ``some``."""
+    wanted = some if isinstance(some, np.ndarray) else np.fromiter(some, dtype=np.uint64)
+    return np.isin(keys, wanted)
 
 
 def rows(values: NDArray[np.uint32], columns: int, seed: int) -> Hashes:

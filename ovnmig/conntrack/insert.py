@@ -302,7 +302,7 @@ class Applier:
                 entry = describe_message(live.raw[row])
                 holder = "" if entry is None else str(entry)
             out.refuse(reason, str(describe(group, row)) if out.names_more else "", holder)
-        out.not_applied.extend(group.pick(np.array(rows, dtype=np.intp)).keys().tolist())
+        out.name(group.pick(np.array(rows, dtype=np.intp)).keys().tolist(), reason)
 
 
 def _reason(code: int) -> str:
@@ -318,5 +318,5 @@ def _newest(batch: Batch, room: int, out: Outcome) -> Batch:
     for group in batch.pick(~chosen):
         for row in range(len(group)):
             out.refuse(TABLE_FULL, str(describe(group, row)) if out.names_more else "")
-        out.not_applied.extend(group.keys().tolist())
+        out.name(group.keys().tolist(), TABLE_FULL)
     return batch.pick(chosen)

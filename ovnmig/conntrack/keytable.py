@@ -74,7 +74,15 @@ class KeyTable:
 
     def add(self, keys: Hashes) -> Places:
         """Where each key stands, those that were not in here added with columns and mark 0."""
+        return self._put(keys)[0]
+
+    def add_new(self, keys: Hashes) -> NDArray[np.bool_]:
+        """Adds keys; a mask of those that were not in here, of equal ones only one."""
+        return self._put(keys)[1]
+
+    def _put(self, keys: Hashes) -> tuple[Places, NDArray[np.bool_]]:
         self._make_room(keys.size)
+        added = np.zeros(keys.size, dtype=np.bool_)
         wanted = _usable(keys)
         at = self._home(wanted)
         out = at.copy()
@@ -92,6 +100,7 @@ class KeyTable:
                 first = self._keys[places] == numbers
                 self._keys[places[first]] = own[free[first]]
                 held = self._keys[at]
+                added[left[free[first]]] = True
                 new = int(first.sum())
                 self._used += new
                 self._count += new
@@ -99,7 +108,7 @@ class KeyTable:
             done = ~on
             out[left[done]] = at[done]
             left, at = left[on], (at[on] + 1) & mask
-        return out
+        return out, added
 
     def remove(self, keys: Hashes) -> None:
         """Takes keys out; what is not in here is passed over."""

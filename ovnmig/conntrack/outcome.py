@@ -37,6 +37,8 @@ class Outcome:
     missing: list[str] = field(default_factory=list)
     not_applied: list[int] = field(default_factory=list)
     """Keys of refused and lost records."""
+    causes: list[str] = field(default_factory=list)
+    """The reason of each of ``not_applied``, in the same order."""
 
     @property
     def names_more(self) -> bool:
@@ -52,6 +54,11 @@ class Outcome:
     def applied(self) -> int:
         """Records whose session is in the kernel as sent."""
         return self.created + self.identical + self.replaced
+
+    def name(self, keys: list[int], reason: str) -> None:
+        """Keeps which records were not applied, and why."""
+        self.not_applied.extend(keys)
+        self.causes.extend([reason] * len(keys))
 
     def refuse(self, reason: str, entry: str, holder: str = "") -> None:
         """Counts a refusal and keeps its text while there is room."""
@@ -69,3 +76,4 @@ class Outcome:
         self.refusals.extend(other.refusals[: NAMED_MAX - len(self.refusals)])
         self.missing.extend(other.missing[: NAMED_MAX - len(self.missing)])
         self.not_applied.extend(other.not_applied)
+        self.causes.extend(other.causes)

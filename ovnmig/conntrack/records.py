@@ -90,15 +90,15 @@ class Batch:
 
     def keys(self) -> Hashes:
         """Keys of all entries, in the order of the groups."""
-        return _joined([group.keys() for group in self.groups])
+        return hashing.joined([group.keys() for group in self.groups])
 
     def prints(self) -> Hashes:
         """Fingerprints of all entries, in the order of the groups."""
-        return _joined([group.prints() for group in self.groups])
+        return hashing.joined([group.prints() for group in self.groups])
 
     def identities(self) -> Hashes:
         """Identities of all entries, in the order of the groups."""
-        return _joined([group.identities() for group in self.groups])
+        return hashing.joined([group.identities() for group in self.groups])
 
     def pick(self, which: NDArray[np.bool_]) -> Batch:
         """The entries a mask over all of them (in group order) selects."""
@@ -225,7 +225,3 @@ def _check_byte(group: Group, name: str, limit: int) -> None:
     column = group.values[:, group.shape.at(name)].copy().view(np.uint8)[::4]
     if int(column.max()) > limit:
         raise BadRecords(f"{name} {int(column.max())} is above {limit}")
-
-
-def _joined(parts: list[Hashes]) -> Hashes:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)

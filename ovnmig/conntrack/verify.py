@@ -8,6 +8,7 @@ from ovnmig.conntrack.dump import dump_zones
 from ovnmig.conntrack.entry import entries
 from ovnmig.conntrack.hashing import Hashes
 from ovnmig.conntrack.insert import Applier
+from ovnmig.conntrack.lookup import look_up
 from ovnmig.conntrack.outcome import NAMED_MAX, Outcome
 from ovnmig.conntrack.records import Batch
 from ovnmig.conntrack.socket import NetlinkSocket
@@ -41,6 +42,20 @@ def missing_records(
     return batch.pick(~np.isin(batch.identities(), identities_in(sock, zone, transformer)))
 
 
+def absent_records(
+    sock: NetlinkSocket, zone: int, batch: Batch, transformer: Transformer | None = None
+) -> Batch:
+    """The records of ``batch`` that the kernel does not have when it is asked for each. For few of them."""
+    reader = transformer or Transformer()
+    out = []
+    for group in batch:
+        live = look_up(sock, group, zone, reader)
+        absent = ~(live.present & (live.identity == group.identities()))
+        if absent.any():
+            out.append(group.pick(absent))
+    return Batch(tuple(out))
+
+
 def apply_and_verify(
     sock: NetlinkSocket, batch: Batch, zone: int, applier: Applier | None = None, *, room: int | None = None
 ) -> Outcome:
@@ -60,7 +75,7 @@ def apply_and_verify(
         missing = missing_records(sock, zone, missing.pick(~np.isin(missing.keys(), _keys(again))))
         out.created -= len(missing)
         out.lost += len(missing)
-        out.not_applied.extend(missing.keys().tolist())
+        out.name(missing.keys().tolist(), "lost")
         for group in missing:
             out.missing.extend(str(entry) for entry in entries(group)[: NAMED_MAX - len(out.missing)])
     return out

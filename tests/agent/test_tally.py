@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ovnmig.agent.frames import Frame, Kind
 from ovnmig.agent.tally import NAMED_MAX, Tally
-from ovnmig.conntrack import Batch
+from ovnmig.conntrack import Batch, Ledger
 from ovnmig.core.transfer import Counts
 from tests.bench.conntrack import sessions
 
@@ -113,5 +113,7 @@ def test_sessions_that_are_over_leave_no_trace_but_their_counts() -> None:
     first, again = tally.fresh("z", pick({1, 2, 3}))
     assert (len(first), len(again)) == (2, 1)
     tally.take_back("z", first)
-    tally.retain("z", pick({7}).keys())
+    left = Ledger()
+    left.record(pick({7}))
+    tally.retain("z", left)
     assert len(tally.fresh("z", pick({1}))[0]) == 1

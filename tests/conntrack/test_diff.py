@@ -137,3 +137,19 @@ def test_a_session_that_is_translated_otherwise_is_not_the_one_that_is_read_back
     there = _batch([(0, 1, 1, 1, 9), (0, 2, 2, 1, 1), (0, 3, 1, 1, 1)])
     ledger.tick(there.keys(), there.identities())
     assert ledger.unseen().tolist() == _batch([(0, 2, 1, 1, 1)]).keys().tolist()
+
+
+def test_what_is_noted_is_held_and_stays_in_doubt_until_it_is_read_back() -> None:
+    shape = _SHAPES[0]
+    values = np.zeros((60_000, shape.width), dtype=np.uint32)
+    values[:, shape.at("orig_src")] = np.arange(60_000)
+    whole = Batch((Group(shape, (values & shape.keep) | shape.force),))
+    ledger = Ledger()
+    for part in whole.split(7_000):
+        ledger.note(part.keys(), part.identities())
+    assert ledger.holds(whole.keys()).all()
+    assert ledger.doubtful(whole.keys()).all()
+    assert ledger.matches(whole.keys(), whole.identities()).all()
+    first, rest = whole.pick(np.arange(60_000) < 10), whole.pick(np.arange(60_000) >= 10)
+    ledger.tick(rest.keys(), rest.identities())
+    assert ledger.unseen().tolist() == sorted(first.keys().tolist())

@@ -21,7 +21,8 @@ def test_it_holds_what_was_added_and_not_removed_with_its_value(steps: list[tupl
     table, plain = KeyTable(1), dict[int, int]()
     for number, (adds, keys) in enumerate(steps, 1):
         if adds:
-            table.columns[0][table.add(_array(keys))] = number
+            at = table.add(_array(keys))
+            table.columns[0][at] = number
             plain.update(dict.fromkeys(keys, number))
         else:
             table.remove(_array(keys))

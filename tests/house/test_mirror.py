@@ -25,8 +25,12 @@ ELSEWHERE: dict[str, str] = {
 }
 # Module -> why nothing tests it on its own.
 WITHOUT: dict[str, str] = {
+    "ovnmig/agent/applying.py": "one half of a stream: tests/netns/test_agent_stream.py sends it every frame",
+    "ovnmig/agent/forward.py": "tests/netns/test_agent_transfer.py hands over, and looks what still goes on",
     "ovnmig/agent/node.py": "answers about a node: tests/netns/test_agent_start.py asks an agent that runs",
+    "ovnmig/agent/outgoing.py": "one half of a stream: tests/netns/test_agent_transfer.py runs both",
     "ovnmig/agent/problems.py": "every refusal in tests/agent/test_app.py and tests/netns is one",
+    "ovnmig/agent/readback.py": "tests/netns/test_agent_transfer.py takes entries away behind its back",
     "ovnmig/agent/sender.py": "one half of a stream: tests/netns/test_agent_transfer.py runs both",
     "ovnmig/agent/source.py": "one half of a stream: tests/netns/test_agent_transfer.py runs both",
     "ovnmig/agent/stream.py": "the listener: tests/netns/test_agent_stream.py connects to it",

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ovnmig.agent import link
+from ovnmig.agent.answers import not_applied, vanished
 from ovnmig.agent.frames import Frame, Kind
 from ovnmig.agent.link import Link, LinkLost, PeerRefused
-from ovnmig.agent.sink import WINDOW, not_applied, vanished
+from ovnmig.agent.sink import WINDOW
 from ovnmig.conntrack import Applier, Batch, Group, NetlinkSocket, encode, entries, read_zone
 from ovnmig.pki import Identity, KeyFiles, Role
 from tests.netns.nodes import DATAPATH, ROUTER, Site, site
