@@ -20,7 +20,7 @@ from devenv.host.progress import Progress
 from devenv.host.stage import bind, call, choose_base, compose_root
 from devenv.host.store import Store
 
-# sid's Python is newer than the locks: it gets the newest one, whose hashes cover the wheels for its Python too.
+# sid's Python is newer than the locks: it gets the newest one, whose hashes cover wheels for its Python too.
 LOCKS = {
     "trixie": "requirements/py313.txt",
     "bookworm": "requirements/py311.txt",
