@@ -44,6 +44,11 @@ def sandbox(*words: str, timeout_s: float = UP_TIMEOUT_S) -> subprocess.Complete
     )
 
 
+def made_of(suite: str) -> tuple[str, ...]:
+    """The options of a sandbox of that suite; one of them can have real VMs."""
+    return ("--suite", suite, "--vm", "qemu" if suite == "trixie" else "namespace")
+
+
 @dataclass
 class Cluster:
     """A sandbox that is up."""
@@ -64,7 +69,7 @@ class Cluster:
         own_name, own_port = own(f"tests-{suite}", PORTS[suite])
         cluster = cls(name or own_name, suite, port or own_port)
         sandbox("down", "--name", cluster.name)
-        done = sandbox("up", "--name", cluster.name, "--port", str(cluster.port), "--suite", suite)
+        done = sandbox("up", "--name", cluster.name, "--port", str(cluster.port), *made_of(suite))
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return cluster
 

@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +40,7 @@ def pair_sessions(*vms: str, families: Sequence[int] = (4, 6)) -> list[Session]:
 class Program:
     """A program in the guest with a conversation line by line; its result is a JSON file there."""
 
-    def __init__(self, cluster: Cluster, node: str, module: str, *words: str, result: str) -> None:
+    def __init__(self, cluster: Cluster, node: str | None, module: str, *words: str, result: str) -> None:
         self.cluster = cluster
         self.result = result
         self._said = bytearray()
@@ -51,7 +51,7 @@ class Program:
         self._thread = threading.Thread(target=self._play, args=(argv, node, reader), daemon=True)
         self._thread.start()
 
-    def _play(self, argv: list[str], node: str, reader: int) -> None:
+    def _play(self, argv: list[str], node: str | None, reader: int) -> None:
         with open(reader, "rb", buffering=0) as source, contextlib.suppress(ChannelError):
             self.cluster.channel.stream(argv, self._said.extend, self._errors.extend, node=node, stdin=source)
         self._ended.set()
@@ -154,17 +154,20 @@ class Traffic:
 
 
 @contextlib.contextmanager
-def playing(cluster: Cluster, sessions: list[Session], wire: Sequence[str] = ()) -> Iterator[Traffic]:
+def playing(
+    cluster: Cluster, sessions: list[Session], wire: Sequence[str] = (), real: Collection[str] = ()
+) -> Iterator[Traffic]:
     """Opens the sessions, VM after VM, so that it is known who took a port first.
 
     ``wire``: the private networks that must not be seen outside; the wire is captured when it is given.
+    ``real``: which of the VMs are real ones; their programs are spoken to from beside them.
     """
     folder = f"/tmp/traffic-{next(_runs)}"
     cluster.run("mkdir", folder)
     programs: list[Program] = []
     made = Traffic(cluster, sessions, private=wire)
 
-    def start(node: str, module: str, result: str, *words: str) -> Program:
+    def start(node: str | None, module: str, result: str, *words: str) -> Program:
         file = f"{folder}/{result}.json"
         program = Program(cluster, node, module, *words, file, result=file)
         programs.append(program)
@@ -182,7 +185,8 @@ def playing(cluster: Cluster, sessions: list[Session], wire: Sequence[str] = ())
             order = f"{folder}/{vm}.order"
             text = json.dumps({"servers": servers, "sessions": mine})
             cluster.channel.run(["tee", order], stdin=text, check=True)
-            made.clients[vm] = start(vm, "devenv.demo.client", vm, order)
+            node, module = (None, "realclient") if vm in real else (vm, "client")
+            made.clients[vm] = start(node, f"devenv.demo.{module}", vm, order)
         made.opened = cluster.now()
         yield made
     finally:

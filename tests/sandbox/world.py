@@ -79,15 +79,15 @@ class World:
     def add_switch(self) -> None:
         self.cluster.nbctl("ls-add", self.name)
 
-    def add_vm(self, vm: str, on: str = A, host: int = 0) -> None:
-        """A VM with an address per family; ``host`` is the last number."""
+    def add_vm(self, vm: str, on: str = A, host: int = 0, kind: str = "namespace") -> None:
+        """A VM with an address per family; ``host`` is the last number; ``kind`` `qemu` makes a real one."""
         host = host or 11 + len(self.vms)
         words: list[str] = []
         for family, gateway in zip(self.families, self.gateways, strict=True):
             address = f"10.{self.inner}.0.{host}/24" if family == 4 else f"fd00:{self.inner:x}::{host:x}/64"
             words += ["--address", address, "--gateway", gateway]
         self.vms.append(vm)
-        self.cluster.tool("vm", "add", vm, *words, "--switch", self.name, "--on", on)
+        self.cluster.tool("vm", "add", vm, *words, "--switch", self.name, "--on", on, "--kind", kind)
         self.cluster.nbctl("wait-until", "Logical_Switch_Port", vm, "up=true")
 
     def udn(self) -> Any:
@@ -105,7 +105,7 @@ class World:
     def settle(self, owner: str = A) -> None:
         """Until the gateway is owned where the VMs are and BFD is up between its candidates.
 
-        The latter takes a second or two after a UDN is made; a move is refused before.
+        The latter takes a second or two after a UDN is made; a move would wait for it.
         """
         self.wait_owner(owner)
         standby = [m["chassis"] for m in self.udn()["members"] if m["chassis"] != owner]
@@ -121,7 +121,7 @@ class World:
                 eventually(f"{vm} reaches the outside over IPv{family}", reaches, timeout_s)
 
     def ping(self, vm: str, address: str, wait_s: float = 1) -> bool:
-        """Whether one ping from the VM is answered."""
+        """Whether one ping from the VM (a stand-in) is answered."""
         words = ["ping", "-n", "-c", "1", "-W", f"{wait_s:g}", address]
         return self.cluster.attempt(*words, node=vm).returncode == 0
 
