@@ -26,6 +26,8 @@ MODULES = ("net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_
 """The network driver of the VM, in the order in which they are loaded."""
 PROGRAM = REPO / "devenv/vm"
 RECIPE = "1"
+# As dpkg unpacks, a folder of a package may be a link to one here.
+UNPACK = 'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$2"'
 
 
 def inputs(suite: str, rootfs: Path) -> dict[str, str]:
@@ -85,11 +87,11 @@ def build(progress: Progress, suite: str, rootfs: Path, draft: Path) -> None:
         packages = download_with_dependencies(PACKAGES, suite, work, rootfs)
     with progress.task("vms", "unpacking them", 10):
         whole = work / "whole"
-        # As in the root file system, so that libraries of old-fashioned packages come to the others.
+        # As in the root file system: what old packages have in /lib comes to the rest in /usr/lib.
         (whole / "usr/lib").mkdir(parents=True)
         (whole / "lib").symlink_to("usr/lib")
         for package in packages:
-            run(["dpkg-deb", "-x", str(package), str(whole)])
+            run(["sh", "-c", UNPACK, "sh", str(package), str(whole)])
         for name in KEPT:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.move(whole / name, tree / name)
