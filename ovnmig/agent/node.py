@@ -46,6 +46,7 @@ class Node:
         return Readiness(
             zones=numbers,
             bfd={peer: ovs.tunnel_bfd(view, self._chassis, peer) for peer in order.peers},
+            bfd_flaps={peer: ovs.tunnel_flaps(view, self._chassis, peer) for peer in order.peers},
             uplink=ovs.uplink_problem(view, self._chassis, network) if network else "",
             entries=table.count,
             entries_max=table.max,

@@ -63,16 +63,28 @@ def uplink_problem(view: LocalView, chassis: str, physical_network: str) -> str:
 
 def tunnel_bfd(view: LocalView, chassis: str, peer: str) -> str:
     """BFD on the tunnel to ``peer``, as this node's own switch sees it (``core.transfer.Readiness.bfd``)."""
-    bridge = view.bridges.get(integration_bridge(view, chassis))
-    states = []
-    for port in bridge.ports if bridge else ():
-        # The key's value is "<chassis>@<remote ip>", since 23.09 with "%<local ip>" behind.
-        if port.external_ids.get("ovn-chassis-id", "").rpartition("@")[0] == peer:
-            states += [one.bfd.get("state", "off") for one in port.interfaces]
+    states = [one.bfd.get("state", "off") for one in _tunnels(view, chassis, peer)]
     for state in _BFD_STATES:
         if state in states:
             return state
     return "off" if states else "down"
+
+
+def tunnel_flaps(view: LocalView, chassis: str, peer: str) -> int:
+    """How often BFD on the tunnels to ``peer`` went up or down; 0: it has never been up."""
+    counts = [one.bfd.get("flap_count", "") for one in _tunnels(view, chassis, peer)]
+    return max((int(text) for text in counts if text.isascii() and text.isdigit()), default=0)
+
+
+def _tunnels(view: LocalView, chassis: str, peer: str) -> list[Interface]:
+    bridge = view.bridges.get(integration_bridge(view, chassis))
+    # The key's value is "<chassis>@<remote ip>", since 23.09 with "%<local ip>" behind.
+    return [
+        one
+        for port in (bridge.ports if bridge else ())
+        if port.external_ids.get("ovn-chassis-id", "").rpartition("@")[0] == peer
+        for one in port.interfaces
+    ]
 
 
 def patch_port(view: LocalView, chassis: str, localnet_port: str) -> tuple[str, Interface]:

@@ -22,12 +22,14 @@ class DocumentError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class UdnDocument:
-    """Everything stored about one UDN. ``ended``: newest first."""
+    """Everything stored about one UDN. ``ended``: newest first. ``grown_at``: when a chassis was last put
+    into the HA set on request (Unix seconds; 0: long ago). BFD takes a moment to come up after that."""
 
     spec: UdnSpec
     members: tuple[Member, ...]
     migration: MigrationRecord | None = None
     ended: tuple[MigrationRecord, ...] = ()
+    grown_at: float = 0.0
 
     def with_ended(self, record: MigrationRecord) -> UdnDocument:
         """With ``record`` first among the ended ones, and out of flight if it was in flight."""

@@ -22,6 +22,25 @@ def bfd_problem(readiness: Readiness, peer: str) -> str:
     return "" if state == "up" else f"BFD towards {peer} is {state}"
 
 
+BFD_START_S = 20.0
+"""BFD between the members of an HA set is up some seconds after the set grew (2 to 5 s, measured, on a busy
+processor more). For so long it may be on its way."""
+
+
+def set_is_young(grown_at: float, now: float) -> bool:
+    """The HA set grew a moment ago: what OVN makes of it may not be complete. Both in Unix seconds, perhaps
+    of two controllers' clocks."""
+    return abs(now - grown_at) < BFD_START_S
+
+
+def bfd_is_coming(readiness: Readiness, peer: str, grown_at: float, now: float) -> bool:
+    """BFD towards ``peer`` is not up *yet*: the set is young, and BFD was neither up before nor switched off
+    by hand."""
+    state = readiness.bfd.get(peer, "off")
+    may_come = state in ("off", "down", "init") and not readiness.bfd_flaps.get(peer, 0)
+    return may_come and set_is_young(grown_at, now)
+
+
 def target_problem(record: MigrationRecord, router: str, nb_cfg: int, readiness: Readiness) -> str:
     """What keeps the target from taking traffic, in words; empty when nothing does.
 

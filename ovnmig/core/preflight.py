@@ -42,6 +42,13 @@ class World:
         binding = self.sb.binding(topology.gateway_names(self.spec).chassis_redirect_port)
         return binding.chassis if binding else ""
 
+    def owner_at(self, now: float) -> str:
+        """The owner; in an HA set made a moment ago (``now`` in Unix seconds) the first of it, which is about
+        to claim the port."""
+        if not self.owner and self.document.members and judge.set_is_young(self.document.grown_at, now):
+            return placement.by_rank(self.document.members)[0].chassis
+        return self.owner
+
     @property
     def datapath(self) -> str:
         """The router's Datapath_Binding UUID; empty before northd made it."""
@@ -52,6 +59,7 @@ def draft(request: MigrationRequest, world: World, ident: str, now: float) -> Mi
     """The record a request becomes, from what the databases show now. Makes no judgement."""
     binding = world.sb.binding(request.port) if request.port is not None else None
     port_source = binding.chassis if binding else ""
+    source = world.owner_at(now)
     ports = {port.name: port for port in placement.vm_ports(world.spec, world.nb)}
     options = ports[request.port].options if request.port in ports else {}
     warnings = []
@@ -61,10 +69,10 @@ def draft(request: MigrationRequest, world: World, ident: str, now: float) -> Mi
         id=ident,
         udn=request.udn,
         target=request.target,
-        source=world.owner,
+        source=source,
         port=request.port,
         port_source=port_source,
-        moves_gateway=_wants_gateway(request, world) and world.owner != request.target,
+        moves_gateway=_wants_gateway(request, world) and source != request.target,
         binding=request.binding,
         trigger=request.trigger,
         transfer=request.transfer,
@@ -102,7 +110,7 @@ def _rows_problems(request: MigrationRequest, record: MigrationRecord, world: Wo
         yield _unknown_chassis(request.target, world.sb)
     yield from _port_problems(request, record, world)
     if not record.moves_gateway and (record.port is None or record.port_source == record.target):
-        yield _nothing_to_move(request, record, world)
+        yield _nothing_to_move(request, record)
     if target is not None and record.moves_gateway:
         yield from _gateway_problems(request, record, world)
 
@@ -114,8 +122,8 @@ def _unknown_chassis(name: str, sb: SbView) -> Problem:
     return Problem("unknown-chassis", f"no chassis {name!r} in the Southbound database; {hint}", "target")
 
 
-def _nothing_to_move(request: MigrationRequest, record: MigrationRecord, world: World) -> Problem:
-    if world.owner == request.target or (record.port is not None and record.port_source == request.target):
+def _nothing_to_move(request: MigrationRequest, record: MigrationRecord) -> Problem:
+    if record.source == request.target or (record.port is not None and record.port_source == request.target):
         return Problem(
             "already-there", f"{request.target} has it already; nothing to do", "target", conflict=True
         )
@@ -183,12 +191,35 @@ def agents_needed(record: MigrationRecord) -> tuple[str, ...]:
     return (record.target, *dict.fromkeys(sources[leg] for leg in legs.forward_legs(record)))
 
 
-def agent_problems(record: MigrationRecord, agents: dict[str, AgentView]) -> tuple[Problem, ...]:
-    """What the agents' answers say against it. ``agents`` by chassis, at least :func:`agents_needed`."""
-    return tuple(_agent_problems(record, agents))
+def agent_problems(
+    record: MigrationRecord, agents: dict[str, AgentView], grown_at: float = 0.0
+) -> tuple[Problem, ...]:
+    """What the agents' answers say against it. ``agents`` by chassis, at least :func:`agents_needed`;
+    ``grown_at``: when the HA set grew."""
+    return tuple(_agent_problems(record, agents, grown_at))
 
 
-def _agent_problems(record: MigrationRecord, agents: dict[str, AgentView]) -> Iterator[Problem]:
+def awaited_bfd(record: MigrationRecord, agents: dict[str, AgentView], grown_at: float) -> str:
+    """What preparing will wait for before anything is copied, in words: BFD of an HA set that was made a
+    moment ago. Empty when it is up, or when it must not be waited for."""
+    target = agents[record.target].readiness
+    if target is None or not _needs_bfd(record) or not judge.bfd_problem(target, record.source):
+        return ""
+    if not judge.bfd_is_coming(target, record.source, grown_at, record.created_at):
+        return ""
+    state = target.bfd.get(record.source, "off")
+    return f"BFD between {record.target} and {record.source} (it is {state}, the HA set was made just now)"
+
+
+def _needs_bfd(record: MigrationRecord) -> bool:
+    """A chassis that is to be put into the set has no BFD with its owner before; it is waited for anyway."""
+    members = {member.chassis for member in record.members_before}
+    return bool(record.moves_gateway and record.source and record.target in members)
+
+
+def _agent_problems(
+    record: MigrationRecord, agents: dict[str, AgentView], grown_at: float
+) -> Iterator[Problem]:
     for chassis in agents_needed(record):
         if agents[chassis].problem:
             words = (
@@ -203,13 +234,10 @@ def _agent_problems(record: MigrationRecord, agents: dict[str, AgentView]) -> It
     if record.moves_gateway and target.uplink:
         words = f"the uplink of {record.target} is not usable: {target.uplink}"
         yield Problem("uplink-down", words, "target", conflict=True)
-    if record.moves_gateway and record.source and _is_member(record):
+    if _needs_bfd(record) and not awaited_bfd(record, agents, grown_at):
         problem = judge.bfd_problem(target, record.source)
         if problem:
-            words = (
-                f"{problem} on {record.target}: OVN would not let it own the gateway; mend the tunnel, or "
-                "ask again in some seconds if the gateway was made just now"
-            )
+            words = f"{problem} on {record.target}: OVN would not let it own the gateway; mend the tunnel"
             yield Problem("bfd-down", words, "target", conflict=True)
     source = agents[record.source].readiness if record.source in agents else None
     if source is not None and target.entries_max:
@@ -223,20 +251,18 @@ def _agent_problems(record: MigrationRecord, agents: dict[str, AgentView]) -> It
             yield Problem("table-full", words, "target", conflict=True)
 
 
-def _is_member(record: MigrationRecord) -> bool:
-    return any(member.chassis == record.target for member in record.members_before)
+def plan_words(record: MigrationRecord, awaited: str = "") -> tuple[str, ...]:
+    """What the migration would do, step by step. ``awaited``: see :func:`awaited_bfd`."""
+    return tuple(_plan_words(record, awaited))
 
 
-def plan_words(record: MigrationRecord) -> tuple[str, ...]:
-    """What the migration would do, step by step."""
-    return tuple(_plan_words(record))
-
-
-def _plan_words(record: MigrationRecord) -> Iterator[str]:
+def _plan_words(record: MigrationRecord, awaited: str) -> Iterator[str]:
     if record.moves_gateway:
         yield f"put {record.target} into the gateway's HA set, below {record.source or 'the others'}"
     if rollback.manages_port(record):
         yield f"let {record.target} bind port {record.port!r} beside {record.port_source}, mute until a RARP"
+    if awaited:
+        yield f"wait for {awaited}; roll back if it does not come up in time"
     for leg in legs.forward_legs(record):
         what = (
             "the gateway's conntrack zones"

@@ -208,7 +208,8 @@ class ReadinessOrder:
 class Readiness:
     """What the node itself observes. ``zones``: wire name -> number for those present in br-int
     ``external_ids`` (absent keys are not importable yet). ``bfd``: peer chassis -> ``up``, ``down``,
-    ``init``, ``admin_down`` or ``off`` (no BFD on that tunnel)."""
+    ``init``, ``admin_down`` or ``off`` (no BFD on that tunnel). ``bfd_flaps``: how often BFD towards the peer
+    went up or down since it was switched on; 0: it has never been up."""
 
     zones: Mapping[str, int]
     bfd: Mapping[str, str]
@@ -217,6 +218,7 @@ class Readiness:
     entries: int = 0
     entries_max: int = 0
     zone_entries: Mapping[str, int] = field(default_factory=dict)
+    bfd_flaps: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,13 +95,17 @@ class Moves:
                 return record, world, stored
         return None, world, stored
 
-    async def _check(self, request: MigrationRequest, world: World) -> None:
+    async def _check(self, request: MigrationRequest, world: World) -> str:
+        """What the migration would have to wait for at its begin, in words. Raises Refused."""
         record = preflight.draft(request, world, "dry-run", self._outside.clock.now())
         problems = preflight.rows_problems(request, record, world)
-        if not problems:
-            problems = preflight.agent_problems(record, await self._ask(record, world))
         if problems:
             raise Refused(problems)
+        answers, grown_at = await self._ask(record, world), world.document.grown_at
+        problems = preflight.agent_problems(record, answers, grown_at)
+        if problems:
+            raise Refused(problems)
+        return preflight.awaited_bfd(record, answers, grown_at)
 
     async def _ask(self, record: MigrationRecord, world: World) -> dict[str, AgentView]:
         named = gateway_names(world.spec)
@@ -148,10 +152,10 @@ class Moves:
             words = f"migration {running.id} of this UDN is {running.phase.value}; wait, or cancel it"
             return DryRun((Problem("in-flight", words, conflict=True),), plan)
         try:
-            await self._check(request, world)
+            awaited = await self._check(request, world)
         except Refused as refused:
             return DryRun(refused.problems, plan)
-        return DryRun((), plan)
+        return DryRun((), preflight.plan_words(record, awaited))
 
     async def find(self, migration_id: str) -> MigrationRecord:
         """A migration, in flight or among the ended ones kept in the record rows. Raises NotFound."""

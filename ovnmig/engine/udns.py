@@ -8,7 +8,7 @@ from ovnmig.core import document, drift, placement, topology, validate
 from ovnmig.core.document import UdnDocument
 from ovnmig.core.migration import MigrationRecord
 from ovnmig.core.rows import Change, EpochConflict
-from ovnmig.core.udn import Placement, Problem, Refused, Replication, UdnRequest, UdnSpec
+from ovnmig.core.udn import Member, Placement, Problem, Refused, Replication, UdnRequest, UdnSpec
 from ovnmig.core.views import NbView, SbView
 from ovnmig.engine import store
 from ovnmig.engine.moves import ATTEMPTS, Moves
@@ -37,7 +37,7 @@ class Udns:
                     return self._same(request, stored, nb, sb)
                 spec = self._resolve(request, nb, sb, None)
                 placed = placement.choose(spec, nb, sb)
-                fresh = UdnDocument(spec, placed.members)
+                fresh = UdnDocument(spec, placed.members, grown_at=self._outside.clock.now())
                 try:
                     await self._write(fresh, None)
                 except EpochConflict:
@@ -67,10 +67,11 @@ class Udns:
                 _keep_owner(stored.document, placed)
                 if spec.replication is Replication.NONE:
                     await self._replicator.dismiss(stored.document)
+                wanted = replace(stored.document, spec=spec, members=placed.members)
+                if _names(placed.members) - _names(stored.document.members):
+                    wanted = replace(wanted, grown_at=self._outside.clock.now())
                 try:
-                    wrote = await self._write(
-                        replace(stored.document, spec=spec, members=placed.members), stored.epoch
-                    )
+                    wrote = await self._write(wanted, stored.epoch)
                 except EpochConflict:
                     continue
                 if wrote:
@@ -162,6 +163,10 @@ class Udns:
             rows=topology.rows(wanted.spec, wanted.members),
         )
         return (await self._outside.northbound.apply(change)).wrote
+
+
+def _names(members: tuple[Member, ...]) -> set[str]:
+    return {member.chassis for member in members}
 
 
 def drifted(stored: UdnDocument, nb: NbView) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,20 @@ def test_an_empty_database_breaks_nothing() -> None:
         "down",
     )
     assert ovs.management_socket(Path("/run/x"), "br-ex") == Path("/run/x/br-ex.mgmt")
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"), [((), 0), (("0",), 0), (("1", "3"), 3), (("", "2"), 2), (("-1",), 0)]
+)
+def test_the_liveliest_tunnel_tells_whether_bfd_was_ever_up(counts: tuple[str, ...], expected: int) -> None:
+    tunnels = [
+        port(
+            f"t{n}",
+            replace(interface(f"t{n}", "geneve"), bfd={"flap_count": count} if count else {}),
+            ovn_chassis_id=f"b@10.0.0.{n}",
+        )
+        for n, count in enumerate(counts)
+    ]
+    found = view(integration=Bridge("br-int", {}, tuple(tunnels)))
+    assert ovs.tunnel_flaps(found, "a", "b") == expected
+    assert ovs.tunnel_flaps(view(), "a", "b") == 0

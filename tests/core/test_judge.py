@@ -75,3 +75,23 @@ def test_what_a_ready_migration_waits_for_is_said() -> None:
 def test_nothing_is_copied_without_transfer() -> None:
     assert judge.copies(a_record())
     assert not judge.copies(a_record(transfer=TransferMode.NONE))
+
+
+@pytest.mark.parametrize(
+    ("bfd", "flaps", "age_s", "coming"),
+    [
+        ({"A": "down"}, {}, 1.0, True),
+        ({"A": "init"}, {"A": 0}, 1.0, True),
+        ({}, {}, 1.0, True),
+        ({"A": "down"}, {}, -1.0, True),  # another controller's clock is ahead
+        ({"A": "down"}, {"A": 2}, 1.0, False),  # it was up, for another gateway between the two
+        ({"A": "admin_down"}, {}, 1.0, False),
+        ({"A": "down"}, {}, judge.BFD_START_S, False),
+        ({"A": "up"}, {"A": 1}, 1.0, False),
+    ],
+)
+def test_bfd_is_on_its_way_only_in_a_young_set_where_it_was_never_up(
+    bfd: dict[str, str], flaps: dict[str, int], age_s: float, coming: bool
+) -> None:
+    readiness = replace(ready_target(RECORD), bfd=bfd, bfd_flaps=flaps)
+    assert judge.bfd_is_coming(readiness, "A", 1000.0, 1000.0 + age_s) is coming

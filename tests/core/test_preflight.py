@@ -192,6 +192,53 @@ def test_bfd_is_not_asked_of_a_chassis_that_is_no_member_yet() -> None:
     assert agent_codes(AgentView(NODE, replace(FIT, bfd={})), AgentView(NODE, SOURCE), target="C") == []
 
 
+@pytest.mark.parametrize(
+    ("flaps", "grown_at", "awaited"), [({}, 999.0, True), ({"A": 2}, 999.0, False), ({}, 900.0, False)]
+)
+def test_bfd_that_is_coming_up_is_waited_for_and_any_other_is_refused(
+    flaps: dict[str, int], grown_at: float, awaited: bool
+) -> None:
+    record = preflight.draft(GATEWAY, world(), "m1", 1000.0)
+    down = AgentView(NODE, replace(FIT, bfd={"A": "down"}, bfd_flaps=flaps))
+    agents = {"B": down, "A": AgentView(NODE, SOURCE)}
+    words = preflight.awaited_bfd(record, agents, grown_at)
+    problems = [problem.code for problem in preflight.agent_problems(record, agents, grown_at)]
+    assert (bool(words), problems) == (awaited, [] if awaited else ["bfd-down"])
+    if awaited:
+        assert words == "BFD between B and A (it is down, the HA set was made just now)"
+        assert f"wait for {words}; roll back if it does not come up in time" in preflight.plan_words(
+            record, words
+        )
+
+
+def test_bfd_is_waited_for_by_nobody_who_needs_none_or_has_it() -> None:
+    record = preflight.draft(GATEWAY, world(), "m1", 1000.0)
+    up, down = AgentView(NODE, FIT), AgentView(NODE, replace(FIT, bfd={"A": "down"}))
+    assert preflight.awaited_bfd(record, {"B": up}, 999.0) == ""
+    assert preflight.awaited_bfd(record, {"B": AgentView(problem="refused")}, 999.0) == ""
+    assert preflight.awaited_bfd(replace(record, moves_gateway=False), {"B": down}, 999.0) == ""
+    assert preflight.awaited_bfd(replace(record, target="C"), {"C": down}, 999.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("grown_at", "owner", "source", "moves"),
+    [(999.0, "", "A", True), (900.0, "", "", True), (999.0, "B", "B", False)],
+)
+def test_a_gateway_made_just_now_is_taken_for_its_first_members_until_it_is_claimed(
+    grown_at: float, owner: str, source: str, moves: bool
+) -> None:
+    seen = world(owner=owner)
+    seen = replace(seen, document=replace(seen.document, grown_at=grown_at))
+    record = preflight.draft(GATEWAY, seen, "m1", 1000.0)
+    assert (record.source, record.moves_gateway) == (source, moves)
+
+
+def test_a_set_without_members_has_no_first_one() -> None:
+    seen = world(owner="")
+    empty = replace(seen, document=replace(seen.document, members=(), grown_at=999.0))
+    assert preflight.draft(GATEWAY, empty, "m1", 1000.0).source == ""
+
+
 def test_a_gateway_that_stays_needs_no_uplink() -> None:
     bad = AgentView(NODE, replace(FIT, uplink="no bridge", bfd={}))
     assert agent_codes(bad, AgentView(NODE, SOURCE), gateway=False) == []

@@ -42,6 +42,7 @@ class FakeAgent:
     refuses: str = ""
     zones: dict[str, int] = field(default_factory=dict)
     bfd: dict[str, str] = field(default_factory=dict)
+    bfd_flaps: dict[str, int] = field(default_factory=dict)
     uplink: str = ""
     entries: int = 100
     entries_max: int = 262144
@@ -105,7 +106,13 @@ class FakeAgents:
         wanted = {zone.key for zone in order.zones}
         zones: Mapping[str, int] = {key: number for key, number in agent.zones.items() if key in wanted}
         return Readiness(
-            zones, dict(agent.bfd), agent.uplink, agent.entries, agent.entries_max, dict(agent.zone_entries)
+            zones,
+            dict(agent.bfd),
+            agent.uplink,
+            agent.entries,
+            agent.entries_max,
+            dict(agent.zone_entries),
+            dict(agent.bfd_flaps),
         )
 
     async def start_transfer(self, chassis: str, order: TransferOrder) -> TransferStatus:

@@ -10,6 +10,47 @@ from ovnmig.engine.protocols import Conflict, NotFound, NotLeader
 from tests.engine.world import World, a_request, a_udn, moved
 
 
+async def test_a_migration_asked_for_right_after_its_udn_waits_for_bfd_and_goes_on() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        world.agents.nodes["B"].bfd["A"] = "down"
+        dry = await one.api.dry_run(a_request())
+        assert dry.problems == ()
+        assert any("wait for BFD between B and A (it is down" in line for line in dry.plan)
+        record = await one.api.migrate(a_request())
+        await world.clock.pass_time(3)
+        waiting = await one.api.migration(record.id)
+        assert (waiting.phase, waiting.waits_for) == (Phase.PREPARING, "BFD between B and A (it is down)")
+        world.agents.nodes["B"].bfd["A"] = "up"
+        await one.until(record.id, "ready")
+
+
+async def test_bfd_that_does_not_come_up_in_time_rolls_back_with_what_was_waited_for() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        world.agents.nodes["B"].bfd["A"] = "init"
+        record = await one.api.migrate(a_request())
+        done = await one.until(record.id, "rolled-back")
+    assert done.reason == "preparing took too long; it waited for BFD between B and A (it is init)"
+    assert world.owner() == "A"
+
+
+async def test_bfd_that_was_up_or_had_its_time_is_refused() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        agent = world.agents.nodes["B"]
+        agent.bfd["A"], agent.bfd_flaps["A"] = "down", 2
+        with pytest.raises(Refused, match="BFD towards A is down on B"):
+            await one.api.migrate(a_request())
+        agent.bfd_flaps["A"] = 0
+        await world.clock.pass_time(30)
+        with pytest.raises(Refused, match="mend the tunnel"):
+            await one.api.migrate(a_request())
+
+
 async def test_there_and_back_again_leaves_the_set_of_two_and_nothing_stale() -> None:
     world = World()
     async with world.controller() as one:

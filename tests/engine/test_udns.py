@@ -7,6 +7,7 @@ import pytest
 
 from ovnmig.core.rows import EpochConflict
 from ovnmig.core.udn import Refused
+from ovnmig.engine import store
 from ovnmig.engine.protocols import Conflict, DatabaseUnavailable, NotFound, NotLeader
 from tests.engine.world import World, a_request, a_udn
 
@@ -172,3 +173,16 @@ async def test_a_write_that_loses_the_race_is_decided_anew() -> None:
         world.nb.race_next = 1
         assert (await two.api.change_udn("blue", a_udn(standby_count=2))).changed
         assert world.nb.race_next == 0
+
+
+async def test_a_set_that_grows_is_young_again_and_one_that_does_not_is_not() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        await world.clock.pass_time(30)
+        for standbys, age_s in ((2, 0.0), (1, 30.0)):
+            await one.api.change_udn("blue", a_udn(standby_count=standbys))
+            stored = store.find(world.nb.view(), "blue")
+            assert stored is not None
+            assert world.clock.now() - stored.document.grown_at == age_s
+            await world.clock.pass_time(30)

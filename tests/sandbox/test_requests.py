@@ -25,6 +25,17 @@ def request(world: World, **changes: object) -> dict[str, object]:
     return body | changes
 
 
+def test_a_migration_asked_for_in_the_instant_its_udn_exists_is_accepted_and_completes(world: World) -> None:
+    vm, rest = world.vms[0], world.cluster.rest
+    world.create(anchor=vm)
+    migration = world.start_migration(vm, B, overlap_s=0)
+    assert rest.call("GET", f"/v1/migrations/{migration}").body["source"] == A
+    world.arrive(migration, vm, A, B)
+    done = rest.reached(migration, {"completed"})
+    assert (done["source"], done["warnings"], world.owner()) == (A, [], B)
+    world.wait_reachable()
+
+
 def test_a_dry_run_tells_the_plan_and_touches_nothing(owned: World) -> None:
     before = database.dump(owned.cluster)
     answer = owned.cluster.rest.call("POST", "/v1/migrations?dry_run=true", request(owned))

@@ -112,6 +112,13 @@ class Teller:
         )
         return f"{record.id} {record.phase.value}"
 
+    async def do_plan(self, udn: str, port: str, target: str) -> str:
+        """A dry run of a migration."""
+        dry = await self._one().api.dry_run(
+            MigrationRequest(udn=udn, target=target, port=port, binding=Binding.OVNMIG)
+        )
+        return "; ".join(problem.message for problem in dry.problems) or "; ".join(dry.plan)
+
     async def do_until(self, ident: str, *phases: str) -> str:
         """Let time pass until the migration is in one of the phases."""
         record = await self._one().until(ident, *phases)
