@@ -1,6 +1,7 @@
 # Every verb installs what it needs first (devenv/bootstrap); on a machine that has it all, that is instant.
 SUITE ?= trixie
 SCENE ?= moves
+VM ?= namespace
 STAGES ?=
 BENCH ?=
 SHELL := /bin/bash
@@ -10,9 +11,9 @@ SHELL := /bin/bash
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
-demo: ## sessions of migrating VMs on real OVN, with controls that die (SUITE=bookworm; SCENE=crash: a node dies)
+demo: ## sessions of migrating VMs on real OVN, with controls that die (SUITE=bookworm; VM=qemu; SCENE=crash: a node dies)
 	@devenv/bootstrap
-	@devenv/sandbox demo --suite $(SUITE) --scene $(SCENE)
+	@devenv/sandbox demo --suite $(SUITE) --scene $(SCENE) --vm $(VM)
 
 test: ## every check and every test, the sandbox ones too (STAGES="core unit" runs only those)
 	@devenv/bootstrap
