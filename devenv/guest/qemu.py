@@ -30,6 +30,7 @@ MAX_PAUSE_MS = 100
 """QEMU stops the VM once the rest of its memory takes no longer than this, by QEMU's own reckoning."""
 BOOT_TIMEOUT_S = 90.0
 MIGRATION_TIMEOUT_S = 90.0
+RESUME_TIMEOUT_S = 30.0
 BOOTED = "vm: ready"
 
 
@@ -135,35 +136,44 @@ def migrate(vm: Vm, source: str, target: Node, when_it_runs: Callable[[], object
     start(vm, target.name, incoming=True)
     host = f"[{target.address}]" if target.address.version == 6 else str(target.address)
     address = f"tcp:{host}:{incoming_port(vm)}"
-    try:
-        with Qmp(place(vm, target.name) / "qmp") as there, Qmp(place(vm, source) / "qmp") as here:
-            there.command("migrate-incoming", uri=address)
+    with Qmp(place(vm, target.name) / "qmp") as there, Qmp(place(vm, source) / "qmp") as here:
+        try:
             with Line(place(vm, source) / "control") as line:
                 before_s = clock_offset_s(line)
+            there.command("migrate-incoming", uri=address)
             here.command("migrate-set-parameters", downtime_limit=MAX_PAUSE_MS)
             here.command("migrate", uri=address)
             told = finished(here)
-            while not there.at("RESUME"):
-                there.command("query-status")
-                time.sleep(0.005)
-            when_it_runs()
-            with Line(place(vm, target.name) / "control") as line:
-                after_s = clock_offset_s(line)
-            moved = Moved(
-                source=source,
-                target=target.name,
-                stopped_s=here.at("STOP"),
-                resumed_s=there.at("RESUME"),
-                guest_pause_ms=int(told["downtime"]),
-                total_ms=int(told["total-time"]),
-                offset_before_s=before_s,
-                offset_after_s=after_s,
-            )
-    except ClusterError:
-        end(vm, target.name)
-        raise
+        except ClusterError:
+            end(vm, target.name)
+            raise
+        shell.wait_until(
+            f"{vm.name} to run on {target.name}",
+            lambda: runs(there),
+            timeout_s=RESUME_TIMEOUT_S,
+            interval_s=0.005,
+        )
+        when_it_runs()
+        with Line(place(vm, target.name) / "control") as line:
+            after_s = clock_offset_s(line)
+        moved = Moved(
+            source=source,
+            target=target.name,
+            stopped_s=here.at("STOP"),
+            resumed_s=there.at("RESUME"),
+            guest_pause_ms=int(told["downtime"]),
+            total_ms=int(told["total-time"]),
+            offset_before_s=before_s,
+            offset_after_s=after_s,
+        )
     add_move(vm.name, moved)
     return moved
+
+
+def runs(target: Qmp) -> bool:
+    """Whether the VM was started there. The question makes QEMU tell its events first."""
+    target.command("query-status")
+    return target.at("RESUME") > 0
 
 
 def finished(source: Qmp) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def translated(traffic: Traffic, real: str) -> set[str]:
 def test_the_sessions_of_a_real_vm_live_through_its_live_migration(mixed_world: World) -> None:
     world = mixed_world
     real, sessions = sessions_of(world)
+    sessions.append(Session(f"{real}-download-v4", "download", 4, real))
     with playing(world.cluster, sessions, real=[real]) as traffic:
         with traffic.move():
             done = world.migrate(real, A, B)
@@ -56,6 +57,7 @@ def test_the_sessions_of_a_real_vm_live_through_its_live_migration(mixed_world: 
     assert done["nb_transactions"] <= 3
     assert world.cluster.python(PAUSES, real).strip() == "1"
     assert len(translated(traffic, real)) == 4
+    assert traffic.records[f"{real}-download-v4"].checksum_right
 
 
 def test_without_the_transfer_the_translated_sessions_of_a_real_vm_die(mixed_world: World) -> None:
