@@ -92,8 +92,9 @@ def _entry(shape: Shape, words: list[bytes]) -> Entry:
         target,
         number("orig_sport" if ports else "orig_id", 2),
         number("orig_dport" if ports else "orig_id", 2),
-        address("nat_src"),
-        number("nat_src_port", 2),
+        # Written out for every entry with DST_NAT, but a translation only where the bit says so.
+        address("nat_src") if spec.nat & Status.SRC_NAT else None,
+        number("nat_src_port", 2) if spec.nat & Status.SRC_NAT else None,
         address("nat_dst"),
         number("nat_dst_port", 2),
         Status(number("status", 4) or 0),

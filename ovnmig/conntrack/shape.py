@@ -8,7 +8,10 @@ the identity and the fingerprint are hashes over a prefix of the row.
 The create message follows the kernel, not the dump: the reply tuple is the plain inverse of the
 original one and the translation stands in CTA_NAT_SRC/CTA_NAT_DST with one exact address and port.
 ``nf_nat_setup_info`` only sets IPS_SRC_NAT when the two differ, and a port range or a missing port lets
-the kernel silently take another port.
+the kernel silently take another port. An entry with DST_NAT alone gets an exact CTA_NAT_SRC as well, its
+own unchanged source: without one the kernel binds the source by itself when the entry is confirmed
+(``ctnetlink_create_conntrack``, ``nf_nat_alloc_null_binding``) and, where the reply tuple is taken, picks
+another source port without a word.
 """
 
 from __future__ import annotations
@@ -138,7 +141,7 @@ class Shape:
             (Status.SRC_NAT, "nat_src", attrs.IP_V4_DST if v4 else attrs.IP_V6_DST, attrs.PROTO_DST_PORT),
             (Status.DST_NAT, "nat_dst", attrs.IP_V4_SRC if v4 else attrs.IP_V6_SRC, attrs.PROTO_SRC_PORT),
         ):
-            if not spec.nat & bit:
+            if not _written(spec) & bit:
                 continue
             self._add_words(name, (kind, attrs.TUPLE_IP, address), self.address_words)
             if spec.flow.l4 is L4.PORTS:
@@ -233,7 +236,7 @@ class Shape:
             sport = dport = "orig_id"
         if translated and self.spec.nat & Status.DST_NAT:
             source, sport = "nat_dst", "nat_dst_port"
-        if translated and self.spec.nat & Status.SRC_NAT:
+        if translated and _written(self.spec) & Status.SRC_NAT:
             target, dport = "nat_src", "nat_src_port"
         if self.spec.flow.l4 not in (L4.PORTS, L4.NONE) and translated and self.spec.nat & Status.DST_NAT:
             dport = "nat_dst_port"
@@ -274,7 +277,7 @@ class Shape:
         out.end(start)
 
     def _put_nat(self, out: Assembler, name: str, kind: int) -> None:
-        if not self.spec.nat & (Status.SRC_NAT if kind == attrs.NAT_SRC else Status.DST_NAT):
+        if not _written(self.spec) & (Status.SRC_NAT if kind == attrs.NAT_SRC else Status.DST_NAT):
             return
         v4 = self.address_words == 1
         start = out.begin(kind)
@@ -320,6 +323,11 @@ class Shape:
         for part in (1, 2, 3):
             out.value(part, 4, [self.at(f"{name}{part}")])
         out.end(start)
+
+
+def _written(spec: Spec) -> Status:
+    """The directions whose translation is written out, exact to the port."""
+    return spec.nat | Status.SRC_NAT if spec.nat & Status.DST_NAT else spec.nat
 
 
 def _icmp(flow: Flow) -> tuple[int, int, int]:

@@ -121,6 +121,42 @@ def test_a_reversed_artefact_of_a_server_push_gives_way(pair: Pair, sent: Batch)
     assert k.differences(k.table(pair.source, 7), k.table(pair.target, 9)) == []
 
 
+SERVICE, BACKEND = "10.96.0.1", "10.1.0.9"
+REDIRECTED = (
+    k.tuple_attr(a.TUPLE_ORIG, 6, VM, SERVICE, 40000, 80),
+    k.tuple_attr(a.TUPLE_REPLY, 6, SERVICE, VM, 80, 40000),
+    k.nat_attr(a.NAT_DST, BACKEND, 8080),
+    k.tcp_info(3),
+)
+"""A session through a load balancer: only its destination is translated."""
+
+
+def test_an_artefact_of_a_redirected_session_gives_way_and_the_port_stays(pair: Pair) -> None:
+    assert k.create(pair.source, 7, V4, *REDIRECTED) == 0
+    of_a_reply = (
+        k.tuple_attr(a.TUPLE_ORIG, 6, BACKEND, VM, 8080, 40000),
+        k.tuple_attr(a.TUPLE_REPLY, 6, VM, BACKEND, 40000, 8080),
+    )
+    assert k.create(pair.target, 9, V4, *of_a_reply, k.tcp_info(3), status=UNREPLIED) == 0
+    outcome = Applier(pair.write).apply(read_zone(pair.read, 7), 9)
+    assert (outcome.replaced, outcome.total) == (1, 1)
+    assert k.differences(k.table(pair.source, 7), k.table(pair.target, 9)) == []
+
+
+def test_a_live_session_on_a_redirected_ones_ports_keeps_them(pair: Pair) -> None:
+    assert k.create(pair.source, 7, V4, *REDIRECTED) == 0
+    direct = (
+        k.tuple_attr(a.TUPLE_ORIG, 6, VM, BACKEND, 40000, 8080),
+        k.tuple_attr(a.TUPLE_REPLY, 6, BACKEND, VM, 8080, 40000),
+    )
+    assert k.create(pair.target, 9, V4, *direct, k.tcp_info(3)) == 0
+    before = k.table(pair.target, 9)
+    outcome = Applier(pair.write).apply(read_zone(pair.read, 7), 9)
+    assert outcome.refused == {"another session holds the address and port": 1}
+    assert outcome.refusals[0].entry == f"tcp {VM}:40000 -> {SERVICE}:80 to {BACKEND}:8080 ESTABLISHED"
+    assert k.differences(before, k.table(pair.target, 9), moved=False) == []
+
+
 def test_a_live_session_with_another_translation_is_refused_and_named(pair: Pair, sent: Batch) -> None:
     _session(pair.target, 9, port=55555)
     before = k.table(pair.target, 9)
