@@ -69,7 +69,7 @@ def create_app(parts: Parts, version: str) -> FastAPI:
     @app.get("/v1/node", tags=["node"], dependencies=guarded)
     async def node() -> NodeStatus:
         """The agent about its node and itself."""
-        return await parts.node.status(len(parts.transfers), parts.stream_port)
+        return await parts.node.status(len(parts.transfers), parts.stream_port, parts.alarms())
 
     @app.post("/v1/readiness", tags=["node"], dependencies=guarded)
     async def readiness(order: ReadinessOrder) -> Readiness:

@@ -32,10 +32,10 @@ class Faults:
         self._last[side, kind] = _Fault(self._clock(), words)
 
     def alarms(self) -> tuple[str, ...]:
-        """In words: the last fault of each kind of streams that came in lately."""
+        """The last fault of each kind of incoming streams, in words. Cuts are told by their source."""
         limit = self._clock() - RECENT_S
         return tuple(
-            f"a stream that came in ended by a fault ({kind}, {self.counts[side, kind]} so far): {fault.words}"
+            f"an incoming stream ended by a fault ({kind}, {self.counts[side, kind]} so far): {fault.words}"
             for (side, kind), fault in sorted(self._last.items(), key=lambda item: item[1].at)
-            if side == "sink" and fault.at > limit
+            if side == "sink" and kind != "cut" and fault.at > limit
         )

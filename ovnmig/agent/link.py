@@ -27,6 +27,10 @@ class LinkLost(Exception):
     """The connection ended, or the peer sent what cannot be; the text says what."""
 
 
+class LinkEnded(LinkLost):
+    """The peer closed the connection between two frames, as it may."""
+
+
 class PeerRefused(Exception):
     """The peer answered ERROR. ``code`` is its code word."""
 
@@ -88,8 +92,9 @@ class Link:
                         limit.reschedule(asyncio.get_running_loop().time() + timeout_s)
                     data = await self._reader.read(READ_BYTES)
                     if not data:
-                        cut = " in the middle of a frame" if self._decoder.incomplete else ""
-                        raise LinkLost(f"the peer closed the connection{cut}")
+                        if self._decoder.incomplete:
+                            raise LinkLost("the peer closed the connection in the middle of a frame")
+                        raise LinkEnded("the peer closed the connection")
                     self._decoder.feed(data)
         except TimeoutError:
             raise LinkLost(f"nothing came from the peer for {timeout_s:.0f} s") from None

@@ -18,6 +18,7 @@ from ovnmig import pki
 from ovnmig.agent import ovs
 from ovnmig.agent.announce import Announcements
 from ovnmig.agent.app import create_app
+from ovnmig.agent.faults import Faults
 from ovnmig.agent.localdb import LocalDatabase, LocalDatabaseError
 from ovnmig.agent.node import Node
 from ovnmig.agent.parts import Parts
@@ -73,7 +74,8 @@ async def _serve(settings: AgentSettings, database: LocalDatabase) -> None:
             raise CannotStart(f"conntrack cannot be read ({error}): the agent needs CAP_NET_ADMIN") from None
         copies, orders = Copies(), Fence()
         roles = Roles(orders)
-        streams = StreamServer(files, chassis, lambda: database.view, copies, Fence(), roles)
+        faults = Faults()
+        streams = StreamServer(files, chassis, lambda: database.view, copies, Fence(), roles, faults)
         try:
             stream_port = await stack.enter_async_context(streams.listening(listen, settings.stream_port))
         except OSError as error:
@@ -90,7 +92,7 @@ async def _serve(settings: AgentSettings, database: LocalDatabase) -> None:
         roles.watch(announcements.resident)
         parts = Parts(
             Node(chassis, lambda: database.view, worker),
-            Transfers(chassis, files, lambda: database.view, copies, orders, background.spawn),
+            Transfers(chassis, files, lambda: database.view, copies, orders, background.spawn, faults),
             announcements,
             streams,
             stream_port,

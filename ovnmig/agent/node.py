@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import ovnmig
 from ovnmig.agent import ovs, zones
@@ -23,8 +23,8 @@ class Node:
         self._view = view
         self._worker = worker
 
-    async def status(self, transfers: int, stream_port: int) -> NodeStatus:
-        """What GET /v1/node answers."""
+    async def status(self, transfers: int, stream_port: int, alarms: Sequence[str] = ()) -> NodeStatus:
+        """What GET /v1/node answers. ``alarms`` are of the agent's streams."""
         view, table = self._view(), await self._worker.run(table_stats)
         return NodeStatus(
             chassis=self._chassis,
@@ -35,7 +35,7 @@ class Node:
             entries_max=table.max,
             transfers=transfers,
             stream_port=stream_port,
-            problems=tuple(self._problems(view, table)),
+            problems=(*self._problems(view, table), *alarms),
         )
 
     async def readiness(self, order: ReadinessOrder) -> Readiness:

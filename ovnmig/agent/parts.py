@@ -26,6 +26,10 @@ class Parts:
     streams: StreamServer
     stream_port: int
 
+    def alarms(self) -> tuple[str, ...]:
+        """In words: what is wrong with streams from here and to here."""
+        return (*self.transfers.alarms(), *self.streams.faults.alarms())
+
     def metrics(self) -> bytes:
         """Prometheus' text format, read off the parts at the moment of asking."""
         registry = CollectorRegistry()
@@ -59,6 +63,12 @@ class _Reader(Collector):
                 "ovnmig_agent_applied", "Entries of ended streams that were applied", parts.streams.applied
             )
         )
+        faults = CounterMetricFamily(
+            "ovnmig_agent_stream_faults", "Streams that broke or were refused", labels=["side", "kind"]
+        )
+        for (side, kind), count in sorted(parts.streams.faults.counts.items()):
+            faults.add_metric([side, kind], count)
+        out.append(faults)
         entries = GaugeMetricFamily(
             "ovnmig_agent_transfer_entries", "Entries of transfers by fate", labels=["transfer", "fate"]
         )

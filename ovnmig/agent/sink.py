@@ -15,7 +15,7 @@ from ovnmig.agent import frames, zones
 from ovnmig.agent.answers import synced
 from ovnmig.agent.applying import Applying, Parsed, Zone, parse
 from ovnmig.agent.frames import Frame, FrameError, Kind
-from ovnmig.agent.link import Link, LinkLost, PeerRefused, first_cause
+from ovnmig.agent.link import Link, LinkEnded, LinkLost, PeerRefused, first_cause
 from ovnmig.agent.localdb import LocalView
 from ovnmig.agent.readback import ReadBack
 from ovnmig.agent.roles import Roles
@@ -82,8 +82,8 @@ class Sink:
         self._late: list[tuple[int, Parsed]] = []
 
     async def serve(self, link: Link) -> str:
-        """Answer frames until the stream ends; returns why it ended, in words. ``fault`` is then one word
-        for the kind of end: cut, gap, format, or the code of the refusal."""
+        """Answer frames until the stream ends; returns why it ended, in words. ``fault`` is then one word for
+        the kind of end: cut, gap, format or the code of the refusal; empty for an end between two frames."""
         try:
             await self._greet(link, await link.receive())
             link.done()
@@ -102,7 +102,7 @@ class Sink:
             await link.refuse(error.code, str(error))
             return f"refused: {error}"
         except (LinkLost, PeerRefused) as error:
-            self.fault = "cut"
+            self.fault = "" if isinstance(error, LinkEnded) else "cut"
             await link.close()
             return str(error)
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from ovnmig import pki
+from ovnmig.agent.faults import Faults
 from ovnmig.agent.link import READ_BYTES, Link
 from ovnmig.agent.localdb import LocalView
 from ovnmig.agent.roles import Roles
@@ -33,6 +34,7 @@ class StreamServer:
         copies: Copies,
         fence: Fence,
         roles: Roles | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self._files = files
         self._chassis = chassis
@@ -40,6 +42,7 @@ class StreamServer:
         self._copies = copies
         self._fence = fence
         self._roles = roles or Roles(Fence())
+        self.faults = faults or Faults()
         self._room = Room()
         self.active = 0
         self.applied = 0
@@ -69,9 +72,12 @@ class StreamServer:
                     end = await sink.serve(link)
                 except Exception:
                     _log.exception("a stream for UDN %r ended by a fault of this agent", sink.udn)
+                    self.faults.note("sink", "internal", f"a stream for UDN {sink.udn!r}: see the log")
                     await link.refuse("internal", "the receiving agent failed: see its log")
                 else:
                     _log.info("a stream for UDN %r ended: %s", sink.udn, end)
+                    if sink.fault:
+                        self.faults.note("sink", sink.fault, f"a stream for UDN {sink.udn!r}: {end}")
                 self.applied += sink.applied
         except OSError as error:
             _log.error("no conntrack socket for a stream: %s", error)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from ovnmig.agent import link
+from ovnmig.agent.faults import Faults
 from ovnmig.agent.frames import FrameError
 from ovnmig.agent.link import Link, LinkLost, PeerRefused
 from ovnmig.agent.localdb import LocalView
@@ -55,6 +56,7 @@ class Job:
         self.alive_at = time.monotonic()
         self.handed_over = False
         self._changed = asyncio.Event()
+        self._link: Link | None = None
         self._sender: Sender | None = None
         self._source: Source | None = None
         self._rounds = 0
@@ -74,6 +76,14 @@ class Job:
             synced_s=None if self.tally.synced_at is None else time.monotonic() - self.tally.synced_at,
             put_back=self.tally.put_back,
         )
+
+    def alarm(self) -> str:
+        """What a person should know of this transfer, in words; empty while all is well."""
+        words = f"transfer {self.order.id!r} to chassis {self.order.peer.chassis!r}"
+        if self.reason:
+            return f"{words} is {self.state.value}: {self.reason}"
+        silent_s = self._link.silent_s if self._link else 0.0
+        return f"{words} hears nothing from there for {silent_s:.0f} s" if silent_s > link.SILENT_S else ""
 
     def set_state(self, state: TransferState) -> None:
         """Take a new state; whoever waits for one looks again."""
@@ -98,6 +108,7 @@ class Job:
         self, chassis: str, view: Callable[[], LocalView], copies: Copies, peer: Link, worker: Worker
     ) -> None:
         """Work over one connection until it ends, which always raises."""
+        self._link = peer
         sender = self._sender = Sender(peer, self.tally, self.order, chassis)
         source = self._source = Source(self.order, chassis, view, copies, sender, worker, self.tally)
         try:
@@ -114,7 +125,7 @@ class Job:
                 self.alive_at = time.monotonic()
             sender.take_back()
             self._rounds += source.rounds
-            self._sender = self._source = None
+            self._link = self._sender = self._source = None
 
 
 class Transfers:
@@ -128,6 +139,7 @@ class Transfers:
         copies: Copies,
         fence: Fence,
         spawn: Spawn,
+        faults: Faults | None = None,
     ) -> None:
         self._chassis = chassis
         self._files = files
@@ -135,6 +147,7 @@ class Transfers:
         self._copies = copies
         self._fence = fence
         self._spawn = spawn
+        self._faults = faults or Faults()
         self._jobs: dict[str, Job] = {}
 
     def __len__(self) -> int:
@@ -144,6 +157,10 @@ class Transfers:
     def put_back(self) -> int:
         """Copies that had vanished from their target and were sent again, over the known transfers."""
         return sum(job.tally.put_back for job in self._jobs.values())
+
+    def alarms(self) -> tuple[str, ...]:
+        """In words: transfers that are interrupted, have failed, or hear nothing from their target."""
+        return tuple(words for job in self._jobs.values() if (words := job.alarm()))
 
     def all(self) -> tuple[TransferStatus, ...]:
         """Every transfer that is known, failed ones too."""
@@ -251,10 +268,13 @@ class Transfers:
             async with Worker("source") as worker:
                 await job.connected(self._chassis, self._view, self._copies, connection, worker)
         except PeerRefused as error:
+            self._faults.note("source", error.code, str(error))
             if error.code != "internal" and not (job.order.keep and error.code == "format"):
                 raise
             return str(error)
         except _TRANSIENT as error:
+            kind = "format" if isinstance(error, FrameError | BadRecords) else "cut"
+            self._faults.note("source", kind, str(error))
             _log.warning("transfer %s to %s: %s", job.order.id, peer.chassis, error)
             return str(error)
         finally:

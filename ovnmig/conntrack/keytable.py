@@ -21,6 +21,8 @@ _GONE: Final = np.uint64(1)
 """A row that was taken out; looking for a key goes on past it."""
 _FIRST_KEY: Final = np.uint64(2)
 _LEAST_BITS: Final = 10
+_SMALL: Final = 1 << 18
+"""A table below this many rows grows by more at a time: moving rows costs more than its memory."""
 _SPREAD: Final = np.uint64(secrets.randbits(64) | 1)
 
 
@@ -132,7 +134,8 @@ class KeyTable:
             return
         rows = self.taken()
         bits = _LEAST_BITS
-        while 1 << bits < 2 * (rows.size + more):
+        wanted = rows.size + more
+        while 1 << bits < (4 if wanted < _SMALL else 2) * wanted:
             bits += 1
         keys, columns, marks = self._keys[rows], self.columns, self.marks[rows]
         self._bits = bits

@@ -16,9 +16,8 @@ def test_a_fault_of_an_incoming_stream_is_told_for_a_while_and_a_later_one_takes
     faults = Faults(lambda: now[0])
     faults.note("sink", "version", "stream version 2")
     faults.note("source", "cut", "told by its transfer")
-    assert faults.alarms() == (
-        "a stream that came in ended by a fault (version, 1 so far): stream version 2",
-    )
+    faults.note("sink", "cut", "told by the other side")
+    assert faults.alarms() == ("an incoming stream ended by a fault (version, 1 so far): stream version 2",)
     now[0] += RECENT_S / 2
     faults.note("sink", "version", "stream version 3")
     faults.note("sink", "format", "noise")

@@ -56,7 +56,7 @@ def test_it_grows_with_its_rows_and_does_not_fill_with_what_left() -> None:
         table.add(passing)
         table.remove(passing)
     assert len(table) == 10
-    assert table.marks.size < 1 << 18
+    assert table.marks.size < 1 << 19
     assert (table.columns[0][table.find(keys[:10])] == keys[:10] + np.uint64(1)).all()
 
 
