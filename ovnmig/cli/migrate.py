@@ -53,6 +53,7 @@ def show_migration(now: Document) -> None:
             ("NB transactions", now["nb_transactions"]),
             ("VM arrived", now["arrived"]),
             ("warnings", now["warnings"]),
+            *([("kept in", "the history only")] if now.get("from_history") else []),
         ]
     )  # fmt: skip
 
@@ -166,12 +167,16 @@ def show(migration_id: MigrationArgument, json_out: JsonOption = False, url: Url
 @app.command("list")
 def list_migrations(
     udn: Annotated[str | None, typer.Option("--udn", help="Only those of this UDN.")] = None,
+    all_of_them: Annotated[
+        bool, typer.Option("--all", help="Older ones too, from the history of the service.")
+    ] = False,
     json_out: JsonOption = False,
     url: UrlOption = DEFAULT_URL,
 ) -> None:
     """Migrations in flight and the last ones of each UDN, the newest first."""
     with api(url) as service:
-        answer = service.get("/v1/migrations", **({"udn": udn} if udn else {}))
+        query = {"udn": udn, "all": "true" if all_of_them else None}
+        answer = service.get("/v1/migrations", **{key: value for key, value in query.items() if value})
     if json_out:
         print_json(answer)
     else:

@@ -69,6 +69,7 @@ class Controller:
         )
         self._agents = agents
         self._leads = False
+        self._settled_in = False
         self._problem = "no look at the Northbound database yet"
         self._group = asyncio.TaskGroup()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
@@ -131,7 +132,7 @@ class Controller:
         leads = await northbound.try_lock()
         self._problem = ""
         if leads is not self._leads:
-            self._leads = leads
+            self._leads, self._settled_in = leads, False
             await self._outside.journal.write("lead", "leads now" if leads else "stands by now")
             if not leads:
                 await self._moves.stop()
@@ -139,6 +140,9 @@ class Controller:
             await northbound.wait_changed(_ELECTION_S)
             return
         nb = await northbound.view()
+        if not self._settled_in:
+            await self._moves.keep_ended(nb)
+            self._settled_in = True
         await self._moves.adopt(nb)
         await self._report_drift(nb)
         await northbound.wait_changed(self._outside.options.watch_s)
@@ -213,6 +217,14 @@ class Controller:
     async def migrations(self, *, udn: str | None = None) -> tuple[MigrationRecord, ...]:
         """See ControllerApi."""
         return await self._moves.every(udn)
+
+    async def old_migration(self, migration_id: str) -> MigrationRecord:
+        """See ControllerApi."""
+        return await self._moves.find_old(migration_id)
+
+    async def old_migrations(self, *, udn: str | None = None) -> tuple[MigrationRecord, ...]:
+        """See ControllerApi."""
+        return await self._outside.journal.all_kept(udn)
 
     async def switch(self, migration_id: str) -> MigrationRecord:
         """See ControllerApi."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 
+from ovnmig.core.migration import MigrationRecord
 from ovnmig.engine.protocols import Clock, History, JournalEvent
 
 PAGE = 500
@@ -50,6 +51,21 @@ class Journal:
         self._last = event.seq
         news, self._news = self._news, asyncio.Event()
         news.set()
+
+    async def keep(self, record: MigrationRecord) -> None:
+        """Keep an ended migration for longer than its UDN's record does."""
+        try:
+            await self._history.keep(record)
+        except Exception as error:  # As above.
+            self.problem = f"the history cannot be written: {error}"
+
+    async def kept(self, migration_id: str) -> MigrationRecord | None:
+        """The ended migration of that id; ``None``: not known to this controller's history."""
+        return await self._history.kept(migration_id)
+
+    async def all_kept(self, udn: str | None) -> tuple[MigrationRecord, ...]:
+        """The newest ended migrations (of one UDN)."""
+        return await self._history.all_kept(udn=udn)
 
     async def follow(self, after: int | None, follow: bool) -> AsyncIterator[JournalEvent]:
         """Events after number ``after`` (``None``: only what is new), then live ones if ``follow``."""

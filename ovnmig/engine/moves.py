@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from ovnmig.core import preflight
+from ovnmig.core.document import KEPT_ENDED
 from ovnmig.core.events import CancelOrdered, Event, NewRequest, SwitchOrdered
 from ovnmig.core.legs import router_zones
 from ovnmig.core.migration import ENDED, MigrationRecord, MigrationRequest, Phase
@@ -162,9 +163,24 @@ class Moves:
         for record in await self.every(None):
             if record.id == migration_id:
                 return record
-        raise NotFound(
-            f"no migration {migration_id!r}; the journal (events) keeps what the record rows do not"
-        )
+        raise NotFound(f"no migration {migration_id!r} in flight or among the last {KEPT_ENDED} of a UDN")
+
+    async def find_old(self, migration_id: str) -> MigrationRecord:
+        """An ended migration from the history. Raises NotFound."""
+        record = await self._outside.journal.kept(migration_id)
+        if record is None:
+            raise NotFound(
+                f"no migration {migration_id!r}: the record rows keep the last {KEPT_ENDED} of each UDN, and "
+                "this controller's history does not know it; if it is an old one, the history file was lost, "
+                "or another controller led then and has it in its own"
+            )
+        return record
+
+    async def keep_ended(self, nb: NbView) -> None:
+        """Take over into the history what the record rows hold: a predecessor may have died before it did."""
+        for stored in store.readable(nb):
+            for record in reversed(stored.document.ended):
+                await self._outside.journal.keep(record)
 
     async def every(self, udn: str | None) -> tuple[MigrationRecord, ...]:
         """All that are known, newest first. Raises NotFound for an unknown UDN."""
@@ -191,7 +207,10 @@ class Moves:
         return await self._order(migration_id, CancelOrdered())
 
     async def _order(self, migration_id: str, event: Event) -> MigrationRecord:
-        record = await self.find(migration_id)
+        try:
+            record = await self.find(migration_id)
+        except NotFound:
+            record = await self.find_old(migration_id)
         if record.phase in ENDED:
             raise Conflict(f"migration {migration_id} has ended: {record.phase.value}")
         async with self.lock(record.udn):

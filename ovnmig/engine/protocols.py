@@ -120,7 +120,7 @@ class JournalEvent:
 
 
 class History(Protocol):
-    """Events for people; losing it loses no session."""
+    """Events and ended migrations for people; losing it loses no session."""
 
     async def append(
         self, *, at: float, kind: str, udn: str, migration: str, message: str, details: Mapping[str, object]
@@ -129,6 +129,15 @@ class History(Protocol):
     async def read(
         self, *, after: int = 0, limit: int = 1000, migration: str | None = None
     ) -> tuple[JournalEvent, ...]: ...
+
+    async def keep(self, record: MigrationRecord) -> None:
+        """Keep an ended migration; one that is kept already is replaced."""
+
+    async def kept(self, migration_id: str) -> MigrationRecord | None:
+        """The ended migration of that id; ``None``: not known here."""
+
+    async def all_kept(self, *, udn: str | None = None, limit: int = 1000) -> tuple[MigrationRecord, ...]:
+        """The newest ended migrations (of one UDN), the newest first."""
 
 
 class Clock(Protocol):
@@ -234,6 +243,13 @@ class ControllerApi(Protocol):
     async def migration(self, migration_id: str) -> MigrationRecord: ...
 
     async def migrations(self, *, udn: str | None = None) -> tuple[MigrationRecord, ...]: ...
+
+    async def old_migration(self, migration_id: str) -> MigrationRecord:
+        """An ended migration from this controller's history, also one that no record row holds any more."""
+
+    async def old_migrations(self, *, udn: str | None = None) -> tuple[MigrationRecord, ...]:
+        """The newest ended migrations in this controller's history (at most 1000), the newest first; also
+        those of UDNs that are gone."""
 
     async def switch(self, migration_id: str) -> MigrationRecord: ...
 

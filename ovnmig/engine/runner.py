@@ -12,7 +12,7 @@ from ovnmig.core.deadlines import deadline
 from ovnmig.core.effects import Answer, Commit, Effect, WatchArrival
 from ovnmig.core.events import CommitFailed, Committed, DeadlinePassed, Event, Recovered, VmArrived
 from ovnmig.core.invariants import step_problems
-from ovnmig.core.migration import MigrationRecord
+from ovnmig.core.migration import ENDED, MigrationRecord
 from ovnmig.core.rows import EpochConflict
 from ovnmig.core.run import Run, Step
 from ovnmig.core.states import ENDED_STATES
@@ -161,6 +161,8 @@ class Runner:
         if after.phase is not before.record.phase:
             self._outside.counters.migration_changed(after)
             await self._write("phase", f"{after.phase.value}: {step.says}", _details(before.record, after))
+            if after.phase in ENDED:
+                await self._outside.journal.keep(after)
         for words in after.warnings[len(before.record.warnings) :]:
             await self._write("warning", words)
 

@@ -128,6 +128,7 @@ MIGRATION: Example = {
     "arrived_early": False,
     "cancel_ordered": False,
     "warnings": ["1 entries were refused by the target: see refused_by_reason"],
+    "from_history": False,
 }
 
 DRY_RUN: Example = {

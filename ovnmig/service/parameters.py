@@ -38,6 +38,9 @@ class MigrationFilter(RequestModel):
     """GET /v1/migrations."""
 
     udn: Annotated[str | None, Field(description="only those of this UDN")] = None
+    all: Annotated[
+        bool, Field(description="older ones too, from the controller's history: the newest 1000")
+    ] = False
 
 
 class MigrationOptions(RequestModel):

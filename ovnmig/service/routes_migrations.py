@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from ovnmig.engine.protocols import ControllerApi
+from ovnmig.engine.protocols import ControllerApi, NotFound
 from ovnmig.service.openapi import problems
 from ovnmig.service.parameters import (
     IdempotencyKey,
@@ -60,17 +60,28 @@ def migration_routes(controller: ControllerApi) -> APIRouter:
         response.headers["Location"] = migration_url(record.id)
         return migration_answer(record)
 
-    @router.get("", operation_id="listMigrations", responses=problems(422, 503))
+    @router.get("", operation_id="listMigrations", responses=problems(404, 422, 503))
     async def list_migrations(query: MigrationFilterQuery) -> MigrationList:
-        """Migrations in flight and the last ended ones of each UDN (or of one UDN), the newest first."""
-        records = await controller.migrations(udn=query.udn)
-        ordered = sorted(records, key=lambda r: r.created_at, reverse=True)
-        return MigrationList(migrations=[migration_answer(r) for r in ordered])
+        """Migrations in flight and each UDN's last ended ones, newest first; ``all``: older ones too."""
+        old = await controller.old_migrations(udn=query.udn) if query.all else ()
+        try:
+            records = await controller.migrations(udn=query.udn)
+        except NotFound:
+            if not old:
+                raise
+            records = ()
+        known = {record.id for record in records}
+        answers = [migration_answer(r) for r in records]
+        answers += [migration_answer(r, from_history=True) for r in old if r.id not in known]
+        return MigrationList(migrations=sorted(answers, key=lambda a: a.created_at, reverse=True))
 
     @router.get("/{migration_id}", operation_id="getMigration", responses=problems(404, 422, 503))
     async def get_migration(migration_id: MigrationPath, _query: NoQueryParameters) -> MigrationAnswer:
-        """Where a migration stands and what it waits for."""
-        return migration_answer(await controller.migration(migration_id))
+        """Where a migration stands and what it waits for; an old one comes from the controller's history."""
+        try:
+            return migration_answer(await controller.migration(migration_id))
+        except NotFound:
+            return migration_answer(await controller.old_migration(migration_id), from_history=True)
 
     @router.delete(
         "/{migration_id}",

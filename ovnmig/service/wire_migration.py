@@ -124,6 +124,9 @@ class MigrationAnswer(AnswerModel):
     arrived_early: bool
     cancel_ordered: bool
     warnings: list[str]
+    from_history: bool = Field(
+        default=False, description="read from the controller's history: no record row holds it any more"
+    )
 
 
 class MigrationList(AnswerModel):
@@ -185,7 +188,7 @@ def phase_seconds(record: MigrationRecord) -> dict[str, float]:
     return spent
 
 
-def migration_answer(record: MigrationRecord) -> MigrationAnswer:
+def migration_answer(record: MigrationRecord, *, from_history: bool = False) -> MigrationAnswer:
     """The wire form of a migration."""
     return MigrationAnswer(
         id=record.id,
@@ -214,6 +217,7 @@ def migration_answer(record: MigrationRecord) -> MigrationAnswer:
         arrived_early=record.arrived_early,
         cancel_ordered=record.cancel_ordered,
         warnings=warnings_of(record),
+        from_history=from_history,
     )
 
 

@@ -103,3 +103,16 @@ def test_show_list_switch_and_cancel(cli: Cli, controller: FakeController, blue:
     assert cli("migrate", "cancel", "m1").code == 0
     assert cli("migrate", "cancel", "m1").code == 4
     assert cli("migrate", "show", "m9").code == 3
+
+
+def test_list_all_and_show_reach_into_the_history(cli: Cli, controller: FakeController, blue: str) -> None:
+    started = json.loads(cli("migrate", "start", blue, "gw-2", "--json").out)["id"]
+    controller.old["m0"] = replace(controller.records[started], id="m0", phase=Phase.COMPLETED)
+    assert "m0" not in cli("migrate", "list").out
+    listed = cli("migrate", "list", "--all", "--udn", blue)
+    assert "m0" in listed.out
+    assert started in listed.out
+    shown = cli("migrate", "show", "m0")
+    assert (shown.code, "the history only" in shown.out) == (0, True)
+    assert "history" not in cli("migrate", "show", started).out
+    assert cli("migrate", "show", "m99").code == 3

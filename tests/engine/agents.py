@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ovnmig.core.migration import MigrationRecord
 from ovnmig.core.transfer import (
     AnnounceOrder,
     AnnounceState,
@@ -215,6 +216,7 @@ class MemoryHistory:
     """A history that forgets with the process. ``fails`` in words: it cannot be written."""
 
     def __init__(self) -> None:
+        self.migrations: dict[str, MigrationRecord] = {}
         self.events: list[JournalEvent] = []
         self.fails = ""
 
@@ -232,3 +234,15 @@ class MemoryHistory:
     ) -> tuple[JournalEvent, ...]:
         found = [e for e in self.events if e.seq > after and migration in (None, e.migration)]
         return tuple(found[:limit])
+
+    async def keep(self, record: MigrationRecord) -> None:
+        if self.fails:
+            raise OSError(self.fails)
+        self.migrations[record.id] = record
+
+    async def kept(self, migration_id: str) -> MigrationRecord | None:
+        return self.migrations.get(migration_id)
+
+    async def all_kept(self, *, udn: str | None = None, limit: int = 1000) -> tuple[MigrationRecord, ...]:
+        found = [record for record in self.migrations.values() if udn in (None, record.udn)]
+        return tuple(sorted(found, key=lambda record: -record.created_at)[:limit])

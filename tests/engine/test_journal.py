@@ -4,6 +4,7 @@ import asyncio
 
 from ovnmig.engine.journal import PAGE, Journal
 from ovnmig.engine.protocols import JournalEvent
+from tests.core.machine import a_record
 from tests.engine.agents import MemoryHistory
 from tests.engine.clock import ManualClock
 
@@ -62,3 +63,15 @@ async def test_a_history_that_cannot_be_written_stops_nothing_and_is_named() -> 
     await journal.write("phase", "y", udn="blue", migration="m1", details={"a": 1})
     assert journal.problem == ""
     assert history.events == [JournalEvent(1, 1000.0, "phase", "blue", "m1", "y", {"a": 1})]
+
+
+async def test_an_ended_migration_is_kept_and_one_that_cannot_be_stops_nothing() -> None:
+    history = MemoryHistory()
+    journal = Journal(history, ManualClock())
+    await journal.keep(a_record())
+    assert await journal.kept("m1") == a_record()
+    assert await journal.all_kept("blue") == (a_record(),)
+    assert await journal.all_kept("red") == ()
+    history.fails = "disk full"
+    await journal.keep(a_record())
+    assert journal.problem == "the history cannot be written: disk full"

@@ -303,3 +303,39 @@ async def test_an_unknown_udn_or_migration_is_not_found() -> None:
             await one.api.migrate(a_request(udn="red"))
         with pytest.raises(NotFound, match="no migration 'm9'"):
             await one.api.switch("m9")
+
+
+async def test_an_old_migration_is_found_in_the_history_when_no_record_row_holds_it_any_more() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        for _ in range(6):
+            record = await one.api.migrate(a_request())
+            await one.api.cancel(record.id)
+            await one.until(record.id, "rolled-back")
+        with pytest.raises(NotFound, match="last 5"):
+            await one.api.migration("m1")
+        old = await one.api.old_migration("m1")
+        assert (old.id, old.phase) == ("m1", Phase.ROLLED_BACK)
+        assert old.ended_at is not None
+        with pytest.raises(Conflict, match="has ended: rolled-back"):
+            await one.api.cancel("m1")
+        assert len(await one.api.migrations()) == 5
+        assert len(await one.api.old_migrations(udn="blue")) == 6
+        await one.api.delete_udn("blue")
+        assert len(await one.api.old_migrations()) == 6
+        world.history.migrations.clear()
+        with pytest.raises(NotFound, match="history file was lost"):
+            await one.api.old_migration("m1")
+
+
+async def test_what_a_predecessor_did_not_live_to_keep_is_kept_by_whoever_leads_next() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn())
+        record = await one.api.migrate(a_request())
+        await one.api.cancel(record.id)
+        await one.until(record.id, "rolled-back")
+    world.history.migrations.clear()
+    async with world.controller("two") as two:
+        assert (await two.api.old_migration(record.id)).phase is Phase.ROLLED_BACK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,12 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from ovnmig.core.migration import Phase
+from ovnmig.drivers.history import SqliteHistory
+from tests.core.machine import a_record
 from tests.nb.server import DatabaseServer, northbound, southbound
 from tests.nb.world import insert, reference
 
@@ -235,3 +240,28 @@ def test_a_second_controller_stands_by_and_takes_over(service: Service, tmp_path
         assert second.cli("udn", "create", NAME, *UDN)[0] == 0
     finally:
         second.end()
+
+
+@pytest.mark.timeout(180)
+def test_an_old_migration_is_answered_from_the_history_until_its_file_is_lost(service: Service) -> None:
+    file = Path(service.environment["OVNMIG_HISTORY_FILE"])
+    assert service.stop() == 0
+
+    async def remember() -> None:
+        history = SqliteHistory(file)
+        await history.start()
+        await history.keep(replace(a_record(), id="m-old", phase=Phase.COMPLETED))
+        await history.close()
+
+    asyncio.run(remember())
+    service.start()
+    shown = service.answer("migrate", "show", "m-old")
+    assert (shown["phase"], shown["from_history"]) == ("completed", True)
+    assert service.answer("migrate", "list")["migrations"] == []
+    assert [one["id"] for one in service.answer("migrate", "list", "--all")["migrations"]] == ["m-old"]
+    assert service.cli("migrate", "cancel", "m-old")[0] == 4, "it has ended"
+    assert service.stop() == 0
+    file.unlink()
+    service.start()
+    code, _, err = service.cli("migrate", "show", "m-old")
+    assert (code, "the history file was lost" in " ".join(err.split())) == (3, True)

@@ -44,6 +44,8 @@ class FakeController:
     records: dict[str, MigrationRecord] = field(default_factory=dict)
     nodes_now: tuple[NodeState, ...] = field(default_factory=lambda: (node("gw-1"), node("gw-2")))
     bfd_now: Mapping[str, str] = field(default_factory=dict)
+    unknown_udns_are_refused: bool = False
+    old: dict[str, MigrationRecord] = field(default_factory=dict)
     journal: list[JournalEvent] = field(default_factory=list)
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -173,7 +175,19 @@ class FakeController:
 
     async def migrations(self, *, udn: str | None = None) -> tuple[MigrationRecord, ...]:
         self._fail()
+        if self.unknown_udns_are_refused and udn is not None:
+            await self.udn(udn)
         return tuple(r for r in self.records.values() if udn is None or r.udn == udn)
+
+    async def old_migration(self, migration_id: str) -> MigrationRecord:
+        self._fail()
+        if migration_id not in self.old:
+            raise NotFound(f"there is no migration {migration_id!r}, in the history neither")
+        return self.old[migration_id]
+
+    async def old_migrations(self, *, udn: str | None = None) -> tuple[MigrationRecord, ...]:
+        self._fail()
+        return tuple(r for r in self.old.values() if udn is None or r.udn == udn)
 
     async def switch(self, migration_id: str) -> MigrationRecord:
         record = replace(await self.migration(migration_id), switch_ordered=True)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import httpx2
 import pytest
 
@@ -142,3 +144,39 @@ async def test_a_wrong_field_is_named(
     problem = problem_of(await client.post("/v1/migrations", json=REQUEST | change))
     assert problem["status"] == 422
     assert [p["field"] for p in problem["problems"]] == [field]
+
+
+async def test_old_migrations_come_from_the_history_and_say_so(
+    client: httpx2.AsyncClient, controller: FakeController
+) -> None:
+    now = (await client.post("/v1/migrations", json=REQUEST)).json()
+    record = controller.records[now["id"]]
+    controller.old = {
+        now["id"]: record,
+        "m0": replace(record, id="m0", phase=Phase.COMPLETED, created_at=record.created_at - 9),
+        "x0": replace(record, id="x0", udn="gone", created_at=record.created_at - 99),
+    }
+    old = (await client.get("/v1/migrations/m0")).json()
+    assert (old["id"], old["from_history"], now["from_history"]) == ("m0", True, False)
+    assert problem_of(await client.get("/v1/migrations/m99"))["status"] == 404
+
+    async def listed(**query: str) -> list[tuple[str, bool]]:
+        answer = await client.get("/v1/migrations", params=query)
+        assert answer.status_code == 200
+        return [(one["id"], one["from_history"]) for one in answer.json()["migrations"]]
+
+    assert await listed() == [(now["id"], False)]
+    assert await listed(all="true") == [(now["id"], False), ("m0", True), ("x0", True)]
+    assert await listed(all="true", udn="blue") == [(now["id"], False), ("m0", True)]
+
+
+async def test_the_old_migrations_of_a_udn_that_is_gone_are_listed(
+    client: httpx2.AsyncClient, controller: FakeController
+) -> None:
+    started = (await client.post("/v1/migrations", json=REQUEST)).json()
+    controller.old = {"x0": replace(controller.records[started["id"]], id="x0", udn="gone")}
+    controller.unknown_udns_are_refused = True
+    answer = await client.get("/v1/migrations", params={"all": "true", "udn": "gone"})
+    assert [one["id"] for one in answer.json()["migrations"]] == ["x0"]
+    for query in ({"udn": "gone"}, {"udn": "never", "all": "true"}):
+        assert problem_of(await client.get("/v1/migrations", params=query))["status"] == 404
