@@ -36,6 +36,7 @@ class SetBfd(Command):
             raise DatabaseUnavailable("the Northbound database has no NB_Global row: run ovn-nbctl init")
         now = bfd.ours(row.options)
         self.result = now != self._wanted
+        row.verify("options")  # "exactly these" would not hold if another one set some meanwhile
         for key in now.keys() - self._wanted.keys():
             row.delkey("options", key)
         for key, value in self._wanted.items():

@@ -62,7 +62,8 @@ class ApplyChange(Command):
         difference = drift.Diff() if change.rows is None else drift.diff(owned, change.rows)
         edits = [edit for edit in map(self._resolve_edit, change.ports) if edit is not None]
         strangers = self._strangers(owned) if change.rows is not None else []
-        if not difference and not edits and not strangers and self._same_document(record):
+        edited = any(options for _, options in edits)
+        if not difference and not edited and not strangers and self._same_document(record):
             self.result = Committed(change.expected_epoch or 0, read.nb_cfg(live), wrote=False)
             return
         if record is not None:
@@ -72,7 +73,7 @@ class ApplyChange(Command):
         for port, stranger in strangers:
             port.delvalue("gateway_chassis", stranger)
         for port, options in edits:
-            _edit_options(port, options)
+            _edit_options(txn, port, options)
         self._write_record(txn, record)
         self.result = Committed(self._epoch, read.nb_cfg(live), wrote=True)
         if change.bump_nb_cfg:
@@ -117,7 +118,8 @@ class ApplyChange(Command):
         return bool(record.external_ids.get(DOCUMENT_MARK) == wanted)
 
     def _resolve_edit(self, edit: PortEdit) -> tuple[IdlRow, dict[str, str | None]] | None:
-        """The port and the keys that really change; ``None`` when there is nothing to do."""
+        """The port and the keys that really change, perhaps none; ``None`` when there is no port to leave as
+        it is."""
         port = idlutils.row_by_value(self._live(), "Logical_Switch_Port", "name", edit.port, None)
         if port is None:
             if edit.only_if is not None or all(value is None for value in edit.options.values()):
@@ -125,12 +127,9 @@ class ApplyChange(Command):
             raise Refused(
                 (Problem("unknown-port", f"there is no logical switch port {edit.port!r} any more", "port"),)
             )
-        if edit.only_if is not None:
-            port.verify("options")
-            if any(port.options.get(key) != value for key, value in edit.only_if.items()):
-                return None
-        changed = {key: value for key, value in edit.options.items() if port.options.get(key) != value}
-        return (port, changed) if changed else None
+        if any(port.options.get(key) != value for key, value in (edit.only_if or {}).items()):
+            return port, {}
+        return port, {key: value for key, value in edit.options.items() if port.options.get(key) != value}
 
     def _strangers(self, owned: tuple[Any, ...]) -> list[tuple[IdlRow, IdlRow]]:
         """Candidates that another tool put into our gateway port's set: they would take the port without its
@@ -165,12 +164,30 @@ def marks(owner: str, udn: str, role: str) -> dict[str, str]:
     return {OWNER_MARK: owner, UDN_MARK: udn, ROLE_MARK: role}
 
 
-def _edit_options(port: IdlRow, options: Mapping[str, str | None]) -> None:
+def _edit_options(txn: Transaction, port: IdlRow, options: Mapping[str, str | None]) -> None:
+    """Set and remove keys; the server checks that all options still are what was looked at."""
+    if not options:
+        # Row.verify() is for rows that the transaction writes too: for others python-ovs sends nothing.
+        txn.add_op(_unchanged_options(port))
+        return
+    port.verify("options")
     for key, value in options.items():
         if value is None:
             port.delkey("options", key)
         else:
             port.setkey("options", key, value)
+
+
+def _unchanged_options(row: IdlRow) -> dict[str, Any]:
+    return {
+        "op": "wait",
+        "timeout": 0,
+        "table": row._table.name,
+        "where": [["_uuid", "==", ["uuid", str(row.uuid)]]],
+        "columns": ["options"],
+        "until": "==",
+        "rows": [{"options": ["map", [[key, value] for key, value in row.options.items()]]}],
+    }
 
 
 class _RowWriter:

@@ -191,6 +191,71 @@ async def test_a_value_somebody_else_wrote_since_is_kept() -> None:
         assert options == ["map", [["requested-chassis", "z"]]]
 
 
+def vm_options(server: DatabaseServer, **options: str) -> None:
+    """Somebody else gives vm1 exactly these options; underscores stand for dashes."""
+    pairs = [[key.replace("_", "-"), value] for key, value in options.items()]
+    server.transact(update("Logical_Switch_Port", "name", "vm1", options=["map", pairs]))
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "after"),
+    [
+        # Looked at: another's value, kept. At the commit: ours, to be taken away.
+        ({"requested_chassis": "z"}, {"requested_chassis": "a,b"}, []),
+        # Looked at: as it is to be. At the commit: ours, to be taken away.
+        ({}, {"requested_chassis": "a,b"}, []),
+        # Looked at: ours. At the commit: another's, to be kept.
+        ({"requested_chassis": "a,b"}, {"requested_chassis": "z"}, [["requested-chassis", "z"]]),
+    ],
+)
+async def test_a_port_is_judged_by_what_it_holds_when_the_change_is_carried_out(
+    before: dict[str, str], meanwhile: dict[str, str], after: list[list[str]]
+) -> None:
+    async with client() as (server, made):
+        vm_options(server, **before)
+        spec = await spec_of(made)
+        edit = PortEdit("vm1", {"requested-chassis": None}, only_if={"requested-chassis": "a,b"})
+        done, runs = await overtaken(
+            made, change(spec, ports=(edit,)), lambda: vm_options(server, **meanwhile)
+        )
+        assert (done.wrote, runs) == (True, 2)
+        assert find(server, "Logical_Switch_Port", name="vm1")["options"] == ["map", after]
+
+
+async def test_a_port_that_is_as_wanted_already_must_still_be_so() -> None:
+    async with client() as (server, made):
+        vm_options(server, requested_chassis="b")
+        spec = await spec_of(made)
+        wanted = change(spec, ports=(PortEdit("vm1", {"requested-chassis": "b"}),))
+        done, runs = await overtaken(made, wanted, lambda: vm_options(server, requested_chassis="a"))
+        assert (done.wrote, runs) == (True, 2)
+        options = find(server, "Logical_Switch_Port", name="vm1")["options"]
+        assert options == ["map", [["requested-chassis", "b"]]]
+        count = server.transactions()
+        assert not (await apply(made, replace(wanted, expected_epoch=done.epoch))).wrote
+        assert server.transactions() == count
+
+
+async def test_a_switch_that_gets_ports_of_others_meanwhile_is_not_deleted() -> None:
+    async with client() as (server, made):
+        spec = await made.read(lambda live: made_spec(read.view(live, "house"), CREATE_SWITCH))
+        done = await apply(made, change(spec))
+
+        def intrude() -> None:
+            server.transact(
+                {
+                    "op": "mutate",
+                    "table": "Logical_Switch",
+                    "where": [["name", "==", "blue"]],
+                    "mutations": [["ports", "insert", ["set", [reference("p")]]]],
+                },
+                insert("Logical_Switch_Port", "p", name="vm7"),
+            )
+
+        with pytest.raises(Refused, match=r"still holds ports of somebody else \(vm7\)"):
+            await overtaken(made, deletion("blue", done.epoch), intrude)
+
+
 async def test_a_port_that_is_gone_stops_only_what_needs_it() -> None:
     async with house() as (server, [driver]):
         spec = made_spec(await driver.view())
