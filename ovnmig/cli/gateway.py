@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from ovnmig.cli.client import segment
-from ovnmig.cli.migrate import KeyOption, TimeoutOption, UntilOption, finish, show_migration
+from ovnmig.cli.migrate import (
+    InterruptionOption,
+    KeyOption,
+    TimeoutOption,
+    UntilOption,
+    finish,
+    show_migration,
+)
 from ovnmig.cli.options import DEFAULT_URL, JsonOption, UdnArgument, UrlOption, api
 from ovnmig.cli.output import pairs, print_json, say
 from ovnmig.cli.waiting import Until
@@ -44,6 +51,7 @@ def move(
     overlap_s: Annotated[
         float, typer.Option("--overlap-s", help="Seconds both nodes keep the sessions.")
     ] = OVERLAP_S,
+    allow_interruption: InterruptionOption = False,
     idempotency_key: KeyOption = None,
     wait_for_it: Annotated[bool, typer.Option("--wait", help="Wait and show progress.")] = False,
     until: UntilOption = Until.COMPLETED,
@@ -53,7 +61,7 @@ def move(
 ) -> None:
     """Move the gateway to another chassis, sessions included."""
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else None
-    body = {"target": target, "overlap_s": overlap_s}
+    body = {"target": target, "overlap_s": overlap_s, "allow_interruption": allow_interruption}
     with api(url) as service:
         answer = service.call("PUT", f"/v1/udns/{segment(udn)}/gateway", body=body, headers=headers)
     if wait_for_it:

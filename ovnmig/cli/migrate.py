@@ -24,6 +24,10 @@ KeyOption = Annotated[
     str | None, typer.Option("--idempotency-key", help="Repeating the command with it starts nothing new.")
 ]
 
+InterruptionOption = Annotated[
+    bool, typer.Option("--allow-interruption", help="A lone gateway may be gone for about a second.")
+]
+
 
 def show_migration(now: Document) -> None:
     """A migration for a person."""
@@ -104,9 +108,7 @@ def start(
         bool | None,
         typer.Option("--gateway/--no-gateway", help="Whether the gateway moves [default: policy]."),
     ] = None,
-    allow_interruption: Annotated[
-        bool, typer.Option("--allow-interruption", help="A lone gateway may be gone for about a second.")
-    ] = False,
+    allow_interruption: InterruptionOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check and plan.")] = False,
     idempotency_key: KeyOption = None,
     wait_for_it: Annotated[bool, typer.Option("--wait", help="Wait and show progress.")] = False,

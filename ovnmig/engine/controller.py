@@ -186,7 +186,13 @@ class Controller:
         return await self._udns.every()
 
     async def move_gateway(
-        self, name: str, target: str, *, overlap_s: float, idempotency_key: str | None
+        self,
+        name: str,
+        target: str,
+        *,
+        overlap_s: float,
+        allow_interruption: bool = False,
+        idempotency_key: str | None,
     ) -> MigrationRecord:
         """See ControllerApi."""
         return await self.migrate(
@@ -198,6 +204,7 @@ class Controller:
                 overlap_s=overlap_s,
                 gateway=True,
                 idempotency_key=idempotency_key,
+                allow_interruption=allow_interruption,
             )
         )
 

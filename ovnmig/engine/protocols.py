@@ -231,7 +231,13 @@ class ControllerApi(Protocol):
     async def udns(self) -> tuple[UdnState, ...]: ...
 
     async def move_gateway(
-        self, name: str, target: str, *, overlap_s: float, idempotency_key: str | None
+        self,
+        name: str,
+        target: str,
+        *,
+        overlap_s: float,
+        allow_interruption: bool = False,
+        idempotency_key: str | None,
     ) -> MigrationRecord: ...
 
     async def migrate(self, request: MigrationRequest) -> MigrationRecord:

@@ -102,7 +102,11 @@ def udn_routes(controller: ControllerApi) -> APIRouter:
     ) -> MigrationAnswer:
         """Move the gateway by hand, sessions included; answers with the migration that does it."""
         record = await controller.move_gateway(
-            name, body.target, overlap_s=body.overlap_s, idempotency_key=idempotency_key
+            name,
+            body.target,
+            overlap_s=body.overlap_s,
+            allow_interruption=body.allow_interruption,
+            idempotency_key=idempotency_key,
         )
         response.headers["Location"] = migration_url(record.id)
         return migration_answer(record)

@@ -196,6 +196,10 @@ class GatewayMove(RequestModel):
 
     target: NameField
     overlap_s: OverlapField = OVERLAP_S
+    allow_interruption: SwitchField = Field(
+        default=False,
+        description="a lone gateway may be gone for about a second while its first standby comes up",
+    )
 
 
 def _texts(values: tuple[Any, ...]) -> list[str]:

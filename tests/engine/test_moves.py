@@ -339,3 +339,16 @@ async def test_what_a_predecessor_did_not_live_to_keep_is_kept_by_whoever_leads_
     world.history.migrations.clear()
     async with world.controller("two") as two:
         assert (await two.api.old_migration(record.id)).phase is Phase.ROLLED_BACK
+
+
+async def test_a_lone_gateway_is_moved_by_hand_with_the_operators_word_only() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(a_udn(standby_count=0))
+        with pytest.raises(Refused, match="allow_interruption"):
+            await one.api.move_gateway("blue", "B", overlap_s=1.0, idempotency_key=None)
+        record = await one.api.move_gateway(
+            "blue", "B", overlap_s=1.0, allow_interruption=True, idempotency_key=None
+        )
+        await one.until(record.id, "completed")
+    assert world.owner() == "B"

@@ -44,6 +44,7 @@ class FakeController:
     records: dict[str, MigrationRecord] = field(default_factory=dict)
     nodes_now: tuple[NodeState, ...] = field(default_factory=lambda: (node("gw-1"), node("gw-2")))
     bfd_now: Mapping[str, str] = field(default_factory=dict)
+    requests: list[MigrationRequest] = field(default_factory=list)
     unknown_udns_are_refused: bool = False
     old: dict[str, MigrationRecord] = field(default_factory=dict)
     journal: list[JournalEvent] = field(default_factory=list)
@@ -124,15 +125,28 @@ class FakeController:
         return tuple(self.states.values())
 
     async def move_gateway(
-        self, name: str, target: str, *, overlap_s: float, idempotency_key: str | None
+        self,
+        name: str,
+        target: str,
+        *,
+        overlap_s: float,
+        allow_interruption: bool = False,
+        idempotency_key: str | None,
     ) -> MigrationRecord:
         await self.udn(name)
-        request = MigrationRequest(name, target, overlap_s=overlap_s, idempotency_key=idempotency_key)
+        request = MigrationRequest(
+            name,
+            target,
+            overlap_s=overlap_s,
+            idempotency_key=idempotency_key,
+            allow_interruption=allow_interruption,
+        )
         return await self.migrate(request)
 
     async def migrate(self, request: MigrationRequest) -> MigrationRecord:
         self._fail()
         await self.udn(request.udn)
+        self.requests.append(request)
         for record in self.records.values():
             if record.udn == request.udn and record.phase not in ENDED:
                 if request.idempotency_key and record.idempotency_key == request.idempotency_key:

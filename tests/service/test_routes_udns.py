@@ -159,3 +159,14 @@ async def test_more_addresses_than_anybody_has_are_refused_before_they_are_compa
     answer = await client.post("/v1/udns", json=body)
     assert answer.status_code == 422
     assert answer.json()["problems"][0]["field"] == "subnets"
+
+
+async def test_the_operators_word_for_a_lone_gateway_is_passed_on(
+    client: httpx2.AsyncClient, controller: FakeController
+) -> None:
+    await create(client)
+    body = {"target": "gw-2", "allow_interruption": True}
+    assert (await client.put("/v1/udns/blue/gateway", json=body)).status_code == 202
+    assert controller.requests[-1].allow_interruption
+    wrong = await client.put("/v1/udns/blue/gateway", json=body | {"allow_interruption": "perhaps"})
+    assert problem_of(wrong)["status"] == 422
