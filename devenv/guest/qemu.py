@@ -133,6 +133,7 @@ def migrate(vm: Vm, source: str, target: Node, when_it_runs: Callable[[], object
     QEMU itself announces the VM on the target with RARP frames. Raises ClusterError when the migration fails:
     the VM then runs on at the source.
     """
+    wait_booted(vm)
     start(vm, target.name, incoming=True)
     host = f"[{target.address}]" if target.address.version == 6 else str(target.address)
     address = f"tcp:{host}:{incoming_port(vm)}"

@@ -22,8 +22,17 @@ KERNEL_PACKAGE = "linux-image-cloud-amd64"
 PACKAGES = ("qemu-system-x86", KERNEL_PACKAGE)
 # What QEMU needs of its packages at run time; the rest is other architectures, documents, device databases.
 KEPT = ("usr/bin/qemu-system-x86_64", "usr/lib/x86_64-linux-gnu", "usr/share/qemu", "usr/share/seabios")
-MODULES = ("net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net")
-"""The network driver of the VM, in the order in which they are loaded."""
+MODULES = (
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci",
+    "net/core/failover",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
+)
+"""The VM's network driver and what it needs, in the order of loading; newer kernels have some built in."""
 PROGRAM = REPO / "devenv/vm"
 RECIPE = "1"
 # As dpkg unpacks, a folder of a package may be a link to one here.
@@ -55,10 +64,24 @@ def archive(entries: Iterable[tuple[str, int, bytes]]) -> bytes:
     return bytes(made)
 
 
-def initial_ram_disk(program: bytes, modules: Sequence[tuple[str, bytes]]) -> bytes:
-    """Returns the archive that the VM's kernel unpacks as its root: `/init` and the modules beside it."""
-    files = [(f"{name}.ko", 0o100644, content) for name, content in modules]
+def initial_ram_disk(program: bytes, modules: Sequence[bytes]) -> bytes:
+    """Returns the archive that the VM's kernel unpacks as its root: `/init`, and the modules by number."""
+    files = [(f"{number}.ko", 0o100644, content) for number, content in enumerate(modules)]
     return archive([("dev", 0o040755, b""), ("init", 0o100755, program), *files])
+
+
+def find_kernel(whole: Path) -> Path:
+    """Returns the kernel among what the packages brought; newer ones have it beside its modules."""
+    found = [*whole.glob("boot/vmlinuz-*"), *whole.glob("usr/lib/modules/*/vmlinuz")]
+    if not found:
+        raise SandboxError(f"{KERNEL_PACKAGE} brought no kernel", hint="correct devenv/host/vmlayer.py")
+    return found[0]
+
+
+def needed_modules(folder: Path) -> list[str]:
+    """Returns which of the modules are not built into the kernel whose modules are in this folder."""
+    builtin = (folder.parent / "modules.builtin").read_text().splitlines()
+    return [name for name in MODULES if f"kernel/{name}.ko" not in builtin]
 
 
 def read_module(folder: Path, name: str) -> bytes:
@@ -95,9 +118,9 @@ def build(progress: Progress, suite: str, rootfs: Path, draft: Path) -> None:
         for name in KEPT:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.move(whole / name, tree / name)
-        shutil.copy(next((whole / "boot").glob("vmlinuz-*")), tree / "vmlinuz")
+        shutil.copy(find_kernel(whole), tree / "vmlinuz")
         folder = next((whole / "usr/lib/modules").glob("*/kernel"))
-        modules = [(name.rpartition("/")[2], read_module(folder, name)) for name in MODULES]
+        modules = [read_module(folder, name) for name in needed_modules(folder)]
     (tree / "initramfs").write_bytes(initial_ram_disk(compile_program(work / "init"), modules))
     shutil.rmtree(work)
 

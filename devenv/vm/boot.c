@@ -48,6 +48,13 @@ static void load(const char *module) {
     }
 }
 
+/* The modules beside this program, numbered in the order in which they need each other. */
+static void load_all(void) {
+    char path[16];
+    for (int number = 0; snprintf(path, sizeof path, "/%d.ko", number), !access(path, R_OK); number++)
+        load(path);
+}
+
 bool parse_address(int family, const char *text, int port, struct sockaddr_storage *into, socklen_t *length) {
     memset(into, 0, sizeof *into);
     into->ss_family = family;
@@ -141,9 +148,7 @@ void boot(void) {
     /* Nobody else has our address, and nothing of the network changes our routes. */
     write_file("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
     write_file("/proc/sys/net/ipv6/conf/default/accept_ra", "0");
-    load("/failover.ko");
-    load("/net_failover.ko");
-    load("/virtio_net.ko");
+    load_all();
     write_file("/proc/sys/net/ipv4/ping_group_range", "0 0");
     int control = socket(AF_INET, SOCK_DGRAM, 0);
     set_up(control, "lo");

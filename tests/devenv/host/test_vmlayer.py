@@ -26,11 +26,12 @@ def unpacked(data: bytes) -> Iterator[tuple[str, int, bytes]]:
 
 
 def test_the_ram_disk_holds_the_program_the_modules_and_a_folder_for_devices() -> None:
-    made = vmlayer.initial_ram_disk(b"program", [("virtio_net", b"odd")])
+    made = vmlayer.initial_ram_disk(b"program", [b"odd", b"even"])
     assert list(unpacked(made)) == [
         ("dev", 0o040755, b""),
         ("init", 0o100755, b"program"),
-        ("virtio_net.ko", 0o100644, b"odd"),
+        ("0.ko", 0o100644, b"odd"),
+        ("1.ko", 0o100644, b"even"),
         ("TRAILER!!!", 0, b""),
     ]
 
@@ -43,6 +44,23 @@ def test_a_module_is_found_plain_or_packed(tmp_path: Path) -> None:
     assert vmlayer.read_module(tmp_path, "net/packed") == b"two"
     with pytest.raises(SandboxError, match="net/none"):
         vmlayer.read_module(tmp_path, "net/none")
+
+
+@pytest.mark.parametrize("place", ["boot/vmlinuz-6.1", "usr/lib/modules/7.2/vmlinuz"])
+def test_the_kernel_is_found_where_old_and_new_packages_have_it(tmp_path: Path, place: str) -> None:
+    with pytest.raises(SandboxError, match="no kernel"):
+        vmlayer.find_kernel(tmp_path)
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).touch()
+    assert vmlayer.find_kernel(tmp_path) == tmp_path / place
+
+
+def test_modules_that_a_kernel_has_built_in_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "modules.builtin").write_text("kernel/drivers/virtio/virtio.ko\nkernel/net/core/other.ko\n")
+    needed = vmlayer.needed_modules(tmp_path / "kernel")
+    assert "drivers/virtio/virtio" not in needed
+    assert needed[-1] == "drivers/net/virtio_net"
+    assert len(needed) == len(vmlayer.MODULES) - 1
 
 
 def test_another_root_file_system_suite_or_program_makes_another_layer() -> None:
