@@ -49,13 +49,15 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What must hold. ``end`` and ``disarm`` name what may be left of other roles; unknown ids do no harm.
-    ``raise_owner``: the chassis that took over without us and has to be first in the HA set."""
+    ``raise_owner``: the chassis that took over without us and has to be first in the HA set, once it has been
+    so for another ``raise_after_s`` seconds."""
 
     transfers: tuple[Standing, ...] = ()
     arm: tuple[Order, ...] = ()
     end: tuple[Order, ...] = ()
     disarm: tuple[Order, ...] = ()
     raise_owner: str = ""
+    raise_after_s: float = 0.0
 
 
 class CopyState(StrEnum):
@@ -131,13 +133,14 @@ def wanted(document: UdnDocument, owner: str, owned_s: float, running: Migration
         for target in everyone
         if source != target and (source, keep_id(spec.name, target)) not in kept
     )
-    took_over = running is None and owner in members and members[0] != owner and owned_s >= SETTLED_S
+    took_over = running is None and owner in members and members[0] != owner
     return Wanted(
         transfers=standing,
         arm=(*(Order(name, standby_id(spec.name)) for name in members), Order(owner, owner_id(spec.name))),
         end=end,
         disarm=tuple(Order(name, owner_id(spec.name)) for name in members if name != owner),
         raise_owner=owner if took_over else "",
+        raise_after_s=max(0.0, SETTLED_S - owned_s) if took_over else 0.0,
     )
 
 

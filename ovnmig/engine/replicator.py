@@ -40,8 +40,19 @@ class _Known:
     leaving: bool = False
 
 
+@dataclass(frozen=True)
+class _Todo:
+    """What one look found out about one UDN."""
+
+    known: _Known
+    stored: Stored
+    sb: SbView
+    raise_owner: str
+    raise_after_s: float
+
+
 class Replicator:
-    """One for all UDNs. :meth:`look` is called again and again while this replica leads."""
+    """One for all UDNs. :meth:`run` is called again and again while this replica leads."""
 
     def __init__(self, outside: Outside, agents: Agents, moves: Moves) -> None:
         self._outside = outside
@@ -64,19 +75,36 @@ class Replicator:
         self._known.clear()
 
     async def run(self, pause_s: float) -> None:
-        """Look whenever a gateway's owner changes, and each ``pause_s`` anyway."""
-        await self.look()
+        """One look, its orders, and ``pause_s`` until the next one. Raises DatabaseUnavailable.
+
+        A gateway that changes its owner meanwhile withdraws the orders: those to an agent whose node has just
+        died would last until they time out, and nothing may wait for them then.
+        """
+        todo = await self._look()
         if not self._known:
             await self._outside.clock.sleep(pause_s)
             return
         owners = {udn: known.owner for udn, known in self._known.items()}
         documents = {udn: known.document for udn, known in self._known.items()}
-        await self._outside.southbound.wait_until(
-            lambda sb: any(_owner(documents[udn], sb) != owners[udn] for udn in owners), pause_s
-        )
 
-    async def look(self) -> None:
-        """One look at everything. Raises DatabaseUnavailable."""
+        def changed(sb: SbView) -> bool:
+            return any(_owner(documents[udn], sb) != owners[udn] for udn in owners)
+
+        away: DatabaseUnavailable | None = None
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(self._carry_out(todo))
+            try:
+                while not await self._outside.southbound.wait_until(changed, pause_s):
+                    if work.done():
+                        return
+                work.cancel()
+            except DatabaseUnavailable as error:
+                away = error
+        if away is not None:
+            raise away
+
+    async def _look(self) -> list[_Todo]:
+        """What holds in the databases, and what follows from it."""
         nb, sb = await self._outside.northbound.view(), await self._outside.southbound.view()
         replicated = {
             stored.document.spec.name: stored
@@ -90,12 +118,16 @@ class Replicator:
                 known.standbys.clear()
                 self._outside.counters.replication_seen(udn, ())
                 self._want(known, replication.nothing(known.document))
+        return [self._judge(stored, sb) for stored in replicated.values()]
+
+    async def _carry_out(self, todo: list[_Todo]) -> None:
+        served = {one.stored.document.spec.name for one in todo}
         async with asyncio.TaskGroup() as group:
             for udn, known in list(self._known.items()):
-                if udn not in replicated:
+                if udn not in served:
                     group.create_task(self._tidy(udn, known))
-            for stored in replicated.values():
-                group.create_task(self._serve(stored, sb))
+            for one in todo:
+                group.create_task(self._serve(one))
 
     async def dismiss(self, old: UdnDocument) -> None:
         """End everything of a UDN before its record stops asking for it; who is away is told later."""
@@ -127,7 +159,7 @@ class Replicator:
             for what, order in list(known.undone):
                 group.create_task(undo(what, order))
 
-    async def _serve(self, stored: Stored, sb: SbView) -> None:
+    def _judge(self, stored: Stored, sb: SbView) -> _Todo:
         spec = stored.document.spec
         known = self._known.setdefault(spec.name, _Known(stored.document))
         known.document, known.leaving = stored.document, False
@@ -136,33 +168,41 @@ class Replicator:
             known.owner, known.epoch, known.since = owner, stored.epoch, now
         running = self._moves.in_flight(spec.name) or stored.document.migration
         wanted = replication.wanted(stored.document, owner, now - known.since, running)
-        if wanted.raise_owner:
-            await self._raise(spec.name, wanted.raise_owner, stored.epoch)
         if owner:
-            self._want(known, replace(wanted, raise_owner=""))
-        standing = {one.target: one for one in known.wanted.transfers}
-        for gone in set(known.standbys) - set(standing):
+            self._want(known, replace(wanted, raise_owner="", raise_after_s=0.0))
+        standing = {one.target for one in known.wanted.transfers}
+        for gone in set(known.standbys) - standing:
             del known.standbys[gone]
             self._outside.counters.replication_seen(spec.name, self.standbys(spec.name))
+        return _Todo(known, stored, sb, wanted.raise_owner, wanted.raise_after_s)
+
+    async def _serve(self, todo: _Todo) -> None:
+        known, stored = todo.known, todo.stored
+        standing = {one.target: one for one in known.wanted.transfers}
         async with asyncio.TaskGroup() as group:
+            if todo.raise_owner:
+                group.create_task(self._raise(stored, todo.raise_owner, todo.raise_after_s))
             group.create_task(self._undo(known))
             for order in known.wanted.arm:
                 if order.chassis not in standing:
                     group.create_task(_problem(self._arm(order, stored)))
             for one in standing.values():
-                group.create_task(self._keep(known, one, stored, sb))
+                group.create_task(self._keep(known, one, stored, todo.sb))
 
-    async def _raise(self, udn: str, owner: str, epoch: int) -> None:
+    async def _raise(self, seen: Stored, owner: str, after_s: float) -> None:
         """Put whoever took over first in the HA set, so that a node that comes back draws nothing to it."""
+        udn, epoch = seen.document.spec.name, seen.epoch
+        if after_s:
+            await self._outside.clock.sleep(after_s)
         async with self._moves.lock(udn):
-            stored = store.find(await self._outside.northbound.view(), udn)
-            if stored is None or stored.epoch != epoch or self._moves.in_flight(udn) is not None:
-                return
-            old = stored.document
-            former = placement.by_rank(old.members)[0].chassis
-            after = replace(old, members=placement.raised(old.members, owner))
-            rows = topology.rows(after.spec, after.members)
             try:
+                stored = store.find(await self._outside.northbound.view(), udn)
+                if stored is None or stored.epoch != epoch or self._moves.in_flight(udn) is not None:
+                    return
+                old = stored.document
+                former = placement.by_rank(old.members)[0].chassis
+                after = replace(old, members=placement.raised(old.members, owner))
+                rows = topology.rows(after.spec, after.members)
                 await self._outside.northbound.apply(Change(udn, epoch, document.encode(after), rows))
             except (EpochConflict, Refused, DatabaseUnavailable) as error:
                 await self._outside.journal.write(

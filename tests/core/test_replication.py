@@ -47,10 +47,10 @@ def test_while_nobody_owns_the_gateway_everything_stays() -> None:
     assert replication.wanted(document("A", "B"), "", 60, None) == Wanted()
 
 
-@pytest.mark.parametrize(("owned_s", "raised"), [(0.5, ""), (1.0, "B")])
-def test_who_took_over_without_us_is_put_first_once_it_is_sure(owned_s: float, raised: str) -> None:
+@pytest.mark.parametrize(("owned_s", "after_s"), [(0.0, 1.0), (0.75, 0.25), (1.0, 0.0), (9.0, 0.0)])
+def test_who_took_over_without_us_is_put_first_once_it_is_sure(owned_s: float, after_s: float) -> None:
     wanted = replication.wanted(document("A", "B"), "B", owned_s, None)
-    assert wanted.raise_owner == raised
+    assert (wanted.raise_owner, wanted.raise_after_s) == ("B", after_s)
     assert pairs(wanted) == {("B", "A")}
     assert ended(wanted) == {("A", "B")}
 

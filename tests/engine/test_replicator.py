@@ -88,6 +88,32 @@ async def test_a_failover_turns_the_direction_and_the_new_owner_is_put_first() -
     assert "failover: B took the gateway over from A and keeps it until somebody moves it" in world.kinds()
 
 
+async def test_a_dead_nodes_silence_does_not_hold_up_that_the_new_owner_is_put_first() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(replicated())
+        await world.clock.pass_time(3)
+        world.agents.nodes["A"].hangs = True
+        await world.clock.pass_time(1.5)  # a look is under way that waits for it
+        fail_over(world)
+        await world.clock.pass_time(2.5)
+        members = world.nb.members("blue")
+        assert members["B"] > members["A"]
+
+
+async def test_an_owner_for_a_moment_only_is_not_put_first() -> None:
+    world = World()
+    async with world.controller() as one:
+        await one.api.create_udn(replicated())
+        await world.clock.pass_time(3)
+        world.sb.bind(PORT, "B")
+        await world.clock.pass_time(0.5)
+        world.sb.bind(PORT, "A")
+        await world.clock.pass_time(3)
+        members = world.nb.members("blue")
+        assert members["A"] > members["B"]
+
+
 async def test_a_former_owner_that_was_only_cut_off_is_told_to_end_when_it_can_be_reached() -> None:
     world = World()
     async with world.controller() as one:
