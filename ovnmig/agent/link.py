@@ -20,6 +20,7 @@ ALIVE_S: Final = 1.0
 """Whoever has sent nothing for so long says that it is alive: a dump may take longer than IDLE_S."""
 SILENT_S: Final = 3.0
 """A peer that has said nothing for so long is a reason for an alarm."""
+LINGER_S: Final = 0.3
 READ_BYTES: Final = 1 << 18
 
 
@@ -131,8 +132,16 @@ class Link:
 
     async def refuse(self, code: str, reason: str) -> None:
         """Say why this side closes, as well as that still goes, and close."""
-        with suppress(LinkLost):  # when the peer is gone there is nobody to tell
-            await self.send(Frame(Kind.ERROR, 0, {"code": code, "reason": reason}))
+        await self.end_with(Frame(Kind.ERROR, 0, {"code": code, "reason": reason}))
+
+    async def end_with(self, frame: Frame) -> None:
+        """Send a last frame and close. Bytes that were not read would reset the connection before the peer
+        has read that frame, so for a moment they are thrown away."""
+        with suppress(LinkLost, OSError, TimeoutError):  # when the peer is gone there is nobody to tell
+            await self.send(frame)
+            async with asyncio.timeout(LINGER_S):
+                while await self._reader.read(READ_BYTES):
+                    pass
         await self.close()
 
     async def close(self) -> None:

@@ -90,8 +90,7 @@ class Sink:
             await self._stream(link)
         except Resync as gap:
             self.fault = "gap"
-            await link.send(Frame(Kind.RESYNC, 0, {"reason": str(gap)}))
-            await link.close()
+            await link.end_with(Frame(Kind.RESYNC, 0, {"reason": str(gap)}))
             return f"resync: {gap}"
         except (FrameError, BadRecords) as error:
             self.fault = "format"

@@ -130,9 +130,14 @@ class Source:
         await self._copy()
         lost = await self._follow(events)
         if lost or time.monotonic() - began > FRESH_S:
-            while not self._is_small(await self._round()):
-                pass
-        if await self._verify():
+            async with asyncio.TaskGroup() as group:
+                verifying = group.create_task(self._verify())
+                while not self._is_small(await self._round()):
+                    pass
+            lacking = verifying.result()
+        else:
+            lacking = await self._verify()
+        if lacking:
             await self._round()
 
     async def _copy(self) -> None:

@@ -34,7 +34,7 @@ PORT = 8789
 SNAT = ZoneRef(ZoneKind.SNAT, "gateway")
 WARM = ZoneRef(ZoneKind.PORT, "warm")
 _CLONE_NEWNET = 0x40000000
-_LIMIT_S = 60.0
+_LIMIT_S = 240.0
 _LOOK_S = 0.005
 
 

@@ -11,7 +11,7 @@ import pytest
 from ovnmig.agent import link
 from ovnmig.agent.answers import not_applied, vanished
 from ovnmig.agent.frames import Frame, Kind
-from ovnmig.agent.link import Link, LinkLost, PeerRefused
+from ovnmig.agent.link import IDLE_S, Link, LinkLost, PeerRefused
 from ovnmig.agent.sink import WINDOW
 from ovnmig.conntrack import Applier, Batch, Group, NetlinkSocket, encode, entries, read_zone
 from ovnmig.pki import Identity, KeyFiles, Role
@@ -237,5 +237,28 @@ def test_many_streams_at_once_are_served(lone: Site) -> None:
         assert {answer.kind for answer in answers} == {Kind.WELCOME}
         for one in others:
             await one.close()
+
+    talk(lone, scenario)
+
+
+def test_a_source_that_only_says_that_it_is_alive_is_waited_for_longer_than_silence_is(lone: Site) -> None:
+    async def scenario(connection: Link) -> None:
+        await greet(connection)
+        async with asyncio.TaskGroup() as group:
+            alive = group.create_task(connection.keep_alive())
+            await asyncio.sleep(IDLE_S + 2)
+            await connection.send(batch(1, 600, 605))
+            assert (await connection.receive()).kind is Kind.ACK
+            assert connection.silent_s < IDLE_S / 2
+            alive.cancel()
+
+    talk(lone, scenario)
+
+
+def test_a_source_that_says_nothing_is_let_go(lone: Site) -> None:
+    async def scenario(connection: Link) -> None:
+        await greet(connection)
+        with pytest.raises(LinkLost):
+            await connection.receive(timeout_s=2 * IDLE_S)
 
     talk(lone, scenario)
