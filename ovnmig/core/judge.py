@@ -23,8 +23,8 @@ def bfd_problem(readiness: Readiness, peer: str) -> str:
 
 
 BFD_START_S = 20.0
-"""BFD between the members of an HA set is up some seconds after the set grew (2 to 5 s, measured, on a busy
-processor more). For so long it may be on its way."""
+"""BFD between the members of an HA set is up some seconds after the set grew (3 s, measured on the sandbox's
+one processor). For so long it may be on its way."""
 
 
 def set_is_young(grown_at: float, now: float) -> bool:
