@@ -32,7 +32,7 @@ def test_a_migration_asked_for_in_the_instant_its_udn_exists_is_accepted_and_com
     assert rest.call("GET", f"/v1/migrations/{migration}").body["source"] == A
     world.arrive(migration, vm, A, B)
     done = rest.reached(migration, {"completed"})
-    assert (done["source"], done["warnings"], world.owner()) == (A, [], B)
+    assert (done["source"], done["reason"], world.owner()) == (A, "", B)
     world.wait_reachable()
 
 
