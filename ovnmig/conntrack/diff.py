@@ -1,7 +1,7 @@
 """Ledger: what the other side holds, as three hashes an entry, and a dump compared against it.
 
 OVS announces neither state changes nor refreshed timeouts, so the final step of a transfer is a second
-dump compared with what was sent. The ledger costs 50 to 100 bytes an entry.
+dump compared with what was sent. The ledger costs 50 to 200 bytes an entry.
 """
 
 from __future__ import annotations
