@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,12 +155,17 @@ class Traffic:
 
 @contextlib.contextmanager
 def playing(
-    cluster: Cluster, sessions: list[Session], wire: Sequence[str] = (), real: Collection[str] = ()
+    cluster: Cluster,
+    sessions: list[Session],
+    wire: Sequence[str] = (),
+    real: Collection[str] = (),
+    servers: Mapping[int, str] = SERVERS,
 ) -> Iterator[Traffic]:
     """Opens the sessions, VM after VM, so that it is known who took a port first.
 
     ``wire``: the private networks that must not be seen outside; the wire is captured when it is given.
     ``real``: which of the VMs are real ones; their programs are spoken to from beside them.
+    ``servers``: where the VMs connect to, by family.
     """
     folder = f"/tmp/traffic-{next(_runs)}"
     cluster.run("mkdir", folder)
@@ -181,9 +186,9 @@ def playing(
         made.server = start("outside", "devenv.demo.server", "server")
         for vm in vms:
             mine = to_json(s for s in sessions if s.vm == vm)
-            servers = {str(family): address for family, address in SERVERS.items()}
+            asked = {str(family): address for family, address in servers.items()}
             order = f"{folder}/{vm}.order"
-            text = json.dumps({"servers": servers, "sessions": mine})
+            text = json.dumps({"servers": asked, "sessions": mine})
             cluster.channel.run(["tee", order], stdin=text, check=True)
             node, module = (None, "realclient") if vm in real else (vm, "client")
             made.clients[vm] = start(node, f"devenv.demo.{module}", vm, order)
