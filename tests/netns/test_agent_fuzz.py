@@ -113,7 +113,7 @@ async def send_all(where: Site, wire: list[bytes]) -> tuple[list[Frame], bool]:
     return [frame for frame in got if frame.kind is not Kind.ALIVE], whole
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(count=st.integers(0, 4), fault=faults, cuts=st.integers(1, 400))
 def test_after_nonsense_the_stream_is_closed_with_a_reason_and_only_what_came_before_counts(
     lone: Site, count: int, fault: Fault, cuts: int

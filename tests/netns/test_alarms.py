@@ -68,7 +68,9 @@ def test_a_cut_link_is_an_alarm_and_when_it_is_back_the_copies_are_too(pair: Sit
         began = time.monotonic()
         words = await problem(agents, "a", "transfer 'm1' to chassis 'b'")
         told_s = time.monotonic() - began
-        assert "hears nothing from there for" in words
+        assert (
+            "hears nothing from there for" in words or "is connecting" in words
+        )  # the latter if we were slow
         fill(pair, "a", A_ZONE, some(50, 60))
         await reached(agents, "a", "m1", TransferState.CONNECTING)
         assert await counter(pair, "a", "source", "cut") >= 1
