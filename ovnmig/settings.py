@@ -52,6 +52,10 @@ class Settings(BaseSettings):
     listen_port: Annotated[int, Field(ge=0, le=65535)] = Field(
         default=8787, description="REST; 0: any free port"
     )
+    allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="names besides localhost and loopback addresses that REST answers for, as a JSON list",
+    )
     pki_dir: Path = Field(default=PKI_DIR, description="where ca.crt and the controller's certificate are")
     certificate: str = Field(
         default="controller",

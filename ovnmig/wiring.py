@@ -196,7 +196,13 @@ async def serve(settings: Settings) -> None:
         )
         await stack.enter_async_context(controller)
         closing = asyncio.Event()
-        app = create_app(controller, version=__version__, metrics=metrics.render, closing=closing)
+        app = create_app(
+            controller,
+            version=__version__,
+            metrics=metrics.render,
+            closing=closing,
+            allowed_hosts=settings.allowed_hosts,
+        )
         await _serve_http(app, listening, closing)
 
 

@@ -29,7 +29,9 @@ def test_variables_set_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVNMIG_NB", "tcp:192.0.2.1:6641,tcp:192.0.2.2:6641")
     monkeypatch.setenv("OVNMIG_COPYING_S", "7.5")
     monkeypatch.setenv("OVNMIG_LOG_FORMAT", "json")
+    monkeypatch.setenv("OVNMIG_ALLOWED_HOSTS", '["ovnmig.example"]')
     settings = load_settings()
+    assert settings.allowed_hosts == ("ovnmig.example",)
     assert settings.nb.endswith("192.0.2.2:6641")
     assert settings.copying_s == 7.5
     assert settings.log_format is LogFormat.JSON

@@ -9,7 +9,7 @@ import typer
 from ovnmig import __version__
 from ovnmig.cli import bfd, gateway, migrate, node, overview, pki, programs, udn
 from ovnmig.cli.exits import CliError, Exit
-from ovnmig.cli.output import say_error
+from ovnmig.cli.output import print_json, say_error
 
 EPILOG = (
     "Exit codes: 0 ok, 1 refused or failed, 2 wrong usage, 3 not found, 4 conflict, 5 service, database or"
@@ -57,6 +57,8 @@ def invoke(arguments: list[str]) -> int:
     try:
         app(arguments)
     except CliError as error:
+        if "--json" in arguments:
+            print_json(error.document())
         say_error(error.message, error.details)
         return int(error.code)
     except KeyboardInterrupt:

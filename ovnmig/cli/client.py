@@ -100,4 +100,4 @@ class Api:
         items = data.get("problems") or []
         words = [f"{i['field']}: {i['message']}" if i.get("field") else str(i["message"]) for i in items]
         title, detail = str(data.get("title", "Error")), str(data.get("detail", ""))
-        return ApiProblem(answer.status_code, title, detail, words)
+        return ApiProblem(answer.status_code, title, detail, words, data)

@@ -30,6 +30,12 @@ class CliError(Exception):
         self.code = code
         self.details = tuple(details)
 
+    def document(self) -> dict[str, object]:
+        """For ``--json``: a problem document like the service's own; ``status`` None: no HTTP answer."""
+        problems = [{"code": "detail", "message": line, "field": None} for line in self.details]
+        kind = f"urn:ovnmig:problem:{self.code.name.lower().replace('_', '-')}"
+        return {"type": kind, "title": "Error", "status": None, "detail": self.message, "problems": problems}
+
 
 class Unreachable(CliError):
     """The REST service does not answer at all."""
@@ -43,11 +49,18 @@ class Unreachable(CliError):
 
 
 class ApiProblem(CliError):
-    """A problem document from the service."""
+    """A problem document from the service; ``received``: as it came."""
 
-    def __init__(self, status: int, title: str, detail: str, problems: Sequence[str]) -> None:
+    def __init__(
+        self, status: int, title: str, detail: str, problems: Sequence[str], received: dict[str, object]
+    ) -> None:
         codes = {404: Exit.NOT_FOUND, 409: Exit.CONFLICT, 502: Exit.UNREACHABLE, 503: Exit.UNREACHABLE}
         many = len(problems) > 1
         message = f"{title}: {detail}" if not many else f"{title}:"
         super().__init__(message, code=codes.get(status, Exit.REFUSED), details=problems if many else ())
         self.status = status
+        self._received = received
+
+    def document(self) -> dict[str, object]:
+        """The service's own words, untouched."""
+        return self._received

@@ -158,23 +158,28 @@ class Controller:
                 words = "; ".join(now) or "the rows are as specified again"
                 await self._outside.journal.write("drift", words, udn=name)
 
-    def _lead(self) -> None:
+    async def _lead(self) -> None:
         if not self._leads:
+            away = await self._outside.northbound.healthy()
+            if away:
+                raise DatabaseUnavailable(
+                    f"nothing can be changed while the Northbound database is away: {away}"
+                )
             raise NotLeader("this replica stands by and only serves reads; ask the leader")
 
     async def create_udn(self, request: UdnRequest) -> UdnState:
         """See ControllerApi."""
-        self._lead()
+        await self._lead()
         return await self._udns.create(request)
 
     async def change_udn(self, name: str, request: UdnRequest) -> UdnState:
         """See ControllerApi."""
-        self._lead()
+        await self._lead()
         return await self._udns.change(name, request)
 
     async def delete_udn(self, name: str) -> None:
         """See ControllerApi."""
-        self._lead()
+        await self._lead()
         await self._udns.delete(name)
 
     async def udn(self, name: str) -> UdnState:
@@ -210,7 +215,7 @@ class Controller:
 
     async def migrate(self, request: MigrationRequest) -> MigrationRecord:
         """See ControllerApi."""
-        self._lead()
+        await self._lead()
         return await self._moves.accept(request)
 
     async def dry_run(self, request: MigrationRequest) -> DryRun:
@@ -235,12 +240,12 @@ class Controller:
 
     async def switch(self, migration_id: str) -> MigrationRecord:
         """See ControllerApi."""
-        self._lead()
+        await self._lead()
         return await self._moves.switch(migration_id)
 
     async def cancel(self, migration_id: str) -> MigrationRecord:
         """See ControllerApi."""
-        self._lead()
+        await self._lead()
         return await self._moves.cancel(migration_id)
 
     async def nodes(self) -> tuple[NodeState, ...]:
@@ -253,7 +258,7 @@ class Controller:
 
     async def set_bfd(self, profile: Profile) -> Mapping[str, str]:
         """See ControllerApi."""
-        self._lead()
+        await self._lead()
         if await self._outside.northbound.set_bfd(VALUES[profile]):
             await self._outside.journal.write("bfd", f"BFD intervals are those of profile {profile.value}")
         return VALUES[profile]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from fastapi import FastAPI
 
 from ovnmig.engine.protocols import ControllerApi
 from ovnmig.service import openapi, problems
-from ovnmig.service.guard import LimitBody, RefuseEncodedSlash
+from ovnmig.service.guard import KnownHosts, LimitBody, RefuseEncodedSlash
 from ovnmig.service.routes_bfd import bfd_routes
 from ovnmig.service.routes_migrations import migration_routes
 from ovnmig.service.routes_system import system_routes
@@ -43,8 +43,10 @@ def create_app(
     version: str,
     metrics: Callable[[], bytes] = _no_metrics,
     closing: asyncio.Event | None = None,
+    allowed_hosts: Collection[str] = (),
 ) -> FastAPI:
-    """The REST application over ``controller``. ``closing``, once set, ends open event streams."""
+    """The REST application over ``controller``. ``closing``, once set, ends open event streams.
+    ``allowed_hosts``: names besides loopback that requests may be for."""
     app = FastAPI(
         title="ovnmig",
         version=version,
@@ -68,4 +70,5 @@ def create_app(
     openapi.install(app)
     app.add_middleware(RefuseEncodedSlash)
     app.add_middleware(LimitBody)
+    app.add_middleware(KnownHosts, allowed=allowed_hosts)
     return app

@@ -1,10 +1,12 @@
-"""What stands in front of the routes: the loopback rule, and no '/' inside names and no huge bodies."""
+"""What stands in front of the routes: loopback and known hosts only, no '/' in names, no huge bodies."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from ipaddress import ip_address
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ovnmig.service.problems import answer, document
@@ -35,6 +37,50 @@ def check_listen_address(address: str) -> None:
             " listens on loopback; set OVNMIG_LISTEN_ADDRESS=127.0.0.1 and reach it from elsewhere through an"
             " SSH tunnel (ssh -L 8787:127.0.0.1:8787)"
         )
+
+
+def host_name(header: str) -> str:
+    """The host of a ``Host`` header, without port and brackets, in lower case."""
+    text = header.strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.rpartition(":")[0] if ":" in text else text
+
+
+def is_own_host(header: str, allowed: Collection[str]) -> bool:
+    """Whether a request for that host is meant for this service: loopback, or one of ``allowed``."""
+    name = host_name(header)
+    if name == "localhost" or name in {other.lower() for other in allowed}:
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+class KnownHosts:
+    """ASGI middleware: a request for another host is refused.
+
+    A page in an operator's browser can send requests to a name of its own that resolves to 127.0.0.1 (DNS
+    rebinding); its name in the ``Host`` header gives it away.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: Collection[str]) -> None:
+        self._app = app
+        self._allowed = allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            host = Headers(scope=scope).get("host", "")
+            if not is_own_host(host, self._allowed):
+                words = (
+                    f"this service does not answer for the host {host!r}: ask for 127.0.0.1 or localhost, or"
+                    " name the host in OVNMIG_ALLOWED_HOSTS"
+                )
+                refusal = document(421, "misdirected", "Misdirected request", words)
+                await answer(refusal)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
 class RefuseEncodedSlash:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,36 @@ def test_a_wrong_command_line_exits_2(cli: Cli) -> None:
 def test_an_unreachable_service_exits_5(cli: Cli) -> None:
     for words in (["udn", "list"], ["migrate", "list"], ["node", "list"], ["status"], ["watch"]):
         assert cli(*words, "--url", "http://127.0.0.1:1").code == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "kind"),
+    [
+        (["udn", "show", "nosuch"], 3, "not-found"),
+        (["migrate", "show", "nosuch"], 3, "not-found"),
+        (["gateway", "show", "nosuch"], 3, "not-found"),
+        (["migrate", "start", "nosuch", "gw-1"], 3, "not-found"),
+        (["udn", "show", "a/b"], 2, "usage"),
+    ],
+)
+def test_with_json_a_refusal_is_a_problem_document_on_stdout(
+    cli: Cli, url: str, words: list[str], code: int, kind: str
+) -> None:
+    told = cli(*words, "--json")
+    document = json.loads(told.out)
+    assert (told.code, document["type"]) == (code, f"urn:ovnmig:problem:{kind}")
+    assert document["detail"]
+    assert told.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "words", [["udn", "list"], ["migrate", "list"], ["node", "list"], ["status"], ["bfd", "show"], ["watch"]]
+)
+def test_with_json_an_unreachable_service_is_told_on_stdout_too(cli: Cli, words: list[str]) -> None:
+    told = cli(*words, "--json", "--url", "http://127.0.0.1:1")
+    document = json.loads(told.out)
+    assert (told.code, document["type"], document["status"]) == (5, "urn:ovnmig:problem:unreachable", None)
+    assert "ovnmig serve" in document["problems"][0]["message"]
 
 
 def test_help_loads_neither_server_nor_drivers() -> None:

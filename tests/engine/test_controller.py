@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ovnmig.core.bfd import VALUES, Profile
-from ovnmig.engine.protocols import NotLeader
+from ovnmig.engine.protocols import DatabaseUnavailable
 from tests.engine.world import World, a_request, a_udn
 
 
@@ -50,7 +50,7 @@ async def test_a_controller_started_without_a_database_leads_as_soon_as_there_is
     world = World()
     world.nb.down = "connection refused"
     async with world.controller() as one:
-        with pytest.raises(NotLeader):
+        with pytest.raises(DatabaseUnavailable, match="Northbound database is away: connection refused"):
             await one.api.create_udn(a_udn())
         world.nb.down = ""
         await world.clock.pass_time(2.0)

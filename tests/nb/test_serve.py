@@ -199,7 +199,8 @@ def test_a_database_that_goes_away_is_said_and_found_again(service: Service) -> 
     code, out, _ = service.cli("doctor")
     assert code == 1
     assert "service is not well" in out
-    assert service.cli("udn", "delete", NAME)[0] == 5
+    code, out, _ = service.cli("udn", "create", NAME, *UDN, "--json")
+    assert (code, json.loads(out)["type"]) == (5, "urn:ovnmig:problem:database-unavailable")
     service.nb.start()
     service.until(lambda: service.ready() == (True, "leader"), "it leads again")
     assert service.cli("udn", "delete", NAME)[0] == 0

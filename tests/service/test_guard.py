@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from ovnmig.service.guard import BODY_MAX, ListenRefused, check_listen_address
+from ovnmig.service.app import create_app
+from ovnmig.service.guard import BODY_MAX, ListenRefused, check_listen_address, is_own_host
+from tests.service.fake import FakeController
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.10", "::1", "[::1]", "localhost"])
@@ -34,3 +36,41 @@ async def test_a_body_in_many_pieces_arrives_whole(client: httpx2.AsyncClient) -
     headers = {"Content-Type": "application/json"}
     answer = await client.post("/v1/udns", content=pieces(), headers=headers)
     assert answer.status_code == 201, answer.text
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8787", "127.0.0.1", "127.0.0.1:1", "127.9.9.9:1", "[::1]", "[::1]:8787"]
+)
+def test_loopback_hosts_are_the_services_own(host: str) -> None:
+    assert is_own_host(host, ())
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "evil.example:8787",
+        "127.0.0.1.evil.example",
+        "192.0.2.1:8787",
+        "[2001:db8::1]",
+        ":",
+    ],
+)
+def test_other_hosts_are_not(host: str) -> None:
+    assert not is_own_host(host, ())
+
+
+def test_named_hosts_are_accepted_with_any_port_and_in_any_case() -> None:
+    assert is_own_host("Ovnmig.Example:443", ["ovnmig.example"])
+
+
+async def test_a_request_for_another_host_is_refused_with_what_to_do() -> None:
+    transport = httpx2.ASGITransport(
+        create_app(FakeController(), version="0", allowed_hosts=["blue.example"])
+    )
+    async with httpx2.AsyncClient(transport=transport) as client:
+        answer = await client.get("http://evil.example/v1/udns")
+        assert (answer.status_code, answer.json()["type"]) == (421, "urn:ovnmig:problem:misdirected")
+        assert "OVNMIG_ALLOWED_HOSTS" in answer.json()["detail"]
+        assert (await client.get("http://blue.example/v1/udns")).status_code == 200
