@@ -54,6 +54,7 @@ def show_migration(now: Document) -> None:
             ("phases", phases),
             ("entries", summary(counts)),
             ("refused because", counts["refused_by_reason"]),
+            ("not moved", now["unmoved"]),
             ("NB transactions", now["nb_transactions"]),
             ("VM arrived", now["arrived"]),
             ("warnings", now["warnings"]),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 from ovnmig.core.migration import MigrationRecord, TransferMode
 from ovnmig.core.transfer import Counts, TransferState, TransferStatus, ZoneKind, ZoneRef
@@ -101,6 +102,9 @@ def total(parts: Iterable[Counts]) -> Counts:
     return Counts(**numbers, refused=refused, kinds=kinds)
 
 
+UNMOVED_MAX = 20
+"""Entries named in a record: it is a row of the Northbound database, which all its clients hold in memory."""
+
 Statuses = Mapping[Leg, TransferStatus | None]
 """Answer per leg; ``None`` where that agent knows no such transfer."""
 
@@ -156,3 +160,14 @@ def final(record: MigrationRecord, statuses: Statuses) -> bool:
 def counts_of(statuses: Statuses) -> Counts:
     """The counts of the forward legs together."""
     return total(s.counts for leg, s in sorted(statuses.items()) if s is not None and leg is not Leg.BACK)
+
+
+def unmoved_of(statuses: Statuses) -> tuple[str, ...]:
+    """Entries of the forward legs that could not be moved, in words: as many as a record shall hold."""
+    found = (
+        words
+        for leg, status in sorted(statuses.items())
+        if status is not None and leg is not Leg.BACK
+        for words in status.refused_entries
+    )
+    return tuple(islice(found, UNMOVED_MAX))

@@ -120,6 +120,8 @@ class MigrationRecord:
     waits_for: str = ""
     reason: str = ""
     counts: Counts = field(default_factory=Counts)
+    unmoved: tuple[str, ...] = ()
+    """Entries that could not be moved, in words with the reason: the first ones, ``counts`` has all."""
     phase_times: tuple[tuple[Phase, float], ...] = ()
     """When each phase was entered, oldest first; a phase may come twice (``copying`` after a lost
     transfer)."""

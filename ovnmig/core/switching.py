@@ -30,7 +30,7 @@ from ovnmig.core.legs import Leg
 from ovnmig.core.migration import MigrationRecord
 from ovnmig.core.run import RETRY_S, Outcome, Run, staged
 from ovnmig.core.states import State
-from ovnmig.core.wording import POLL_S, WATCH_S, because, seen, waiting, warned
+from ovnmig.core.wording import POLL_S, WATCH_S, because, counted, seen, waiting, warned
 
 
 def take_committed(_run: Run, event: Committed, _now: float) -> Outcome:
@@ -148,7 +148,7 @@ def overlap_on(run: Run, event: OverlapObserved, _now: float) -> Outcome:
     """Keep both directions alive and know the owner."""
     record = replace(run.record, owner=event.owner or run.record.owner)
     if event.statuses.get(Leg.GATEWAY) is not None:
-        record = replace(record, counts=legs.counts_of(event.statuses))
+        record = counted(record, event.statuses)
     return Outcome(warned(record, event.problem), (Overlap(after_s=WATCH_S),))
 
 

@@ -38,9 +38,14 @@ def warned(record: MigrationRecord, words: str) -> MigrationRecord:
     )
 
 
+def counted(record: MigrationRecord, statuses: legs.Statuses) -> MigrationRecord:
+    """The record with what became of the entries."""
+    return replace(record, counts=legs.counts_of(statuses), unmoved=legs.unmoved_of(statuses))
+
+
 def seen(record: MigrationRecord, event: CopyObserved | Finished) -> MigrationRecord:
     """The record with the counts and warnings of an observation."""
-    record = replace(record, counts=legs.counts_of(event.statuses))
+    record = counted(record, event.statuses)
     port = event.statuses.get(Leg.PORT)
     if port is not None and port.state is TransferState.FAILED:
         record = warned(record, f"the VM's own zone could not be moved: {port.reason or 'no reason given'}")

@@ -119,15 +119,20 @@ MIGRATION: Example = {
         "identical": 1,
         "replaced": 0,
         "refused": 1,
-        "refused_by_reason": {"port-taken": 1},
+        "refused_by_reason": {"another session holds the address and port": 1},
         "lost": 0,
         "kinds": {"tcp/4": 200, "tcp/6": 12},
     },
+    "unmoved": [
+        "another session holds the address and port: tcp 10.1.0.5:40000 -> 192.0.2.50:80 via"
+        " 172.16.1.100:1024 ESTABLISHED (held by tcp 10.1.0.6:1111 -> 192.0.2.50:80 via 172.16.1.100:1024"
+        " ESTABLISHED)"
+    ],
     "nb_transactions": 1,
     "arrived": False,
     "arrived_early": False,
     "cancel_ordered": False,
-    "warnings": ["1 entries were refused by the target: see refused_by_reason"],
+    "warnings": ["1 entries were refused by the target: see refused_by_reason and unmoved"],
     "from_history": False,
 }
 

@@ -117,6 +117,10 @@ class MigrationAnswer(AnswerModel):
     phase_at: dict[str, datetime] = Field(description="when each phase was entered (the last time)")
     phase_s: dict[str, float] = Field(description="seconds spent in each phase that is over")
     counts: CountsAnswer
+    unmoved: list[str] = Field(
+        description="entries that could not be moved, with the reason and who holds their place: the first"
+        " 20, counts.refused_by_reason has all"
+    )
     nb_transactions: int = Field(
         description="effect transactions in the Northbound database so far, at most 3"
     )
@@ -173,7 +177,8 @@ def warnings_of(record: MigrationRecord) -> list[str]:
         found.append("the VM arrived before 'ready': state of its own port zone may have come too late")
     if record.counts.refused_total:
         found.append(
-            f"{record.counts.refused_total} entries were refused by the target: see refused_by_reason"
+            f"{record.counts.refused_total} entries were refused by the target: see refused_by_reason and"
+            " unmoved"
         )
     if record.counts.lost:
         found.append(f"{record.counts.lost} entries were lost: read on the source, on the target at no time")
@@ -212,6 +217,7 @@ def migration_answer(record: MigrationRecord, *, from_history: bool = False) -> 
         phase_at={phase.value: _time(at) for phase, at in record.phase_times},
         phase_s=phase_seconds(record),
         counts=counts_answer(record.counts),
+        unmoved=list(record.unmoved),
         nb_transactions=record.nb_transactions,
         arrived=record.arrived,
         arrived_early=record.arrived_early,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ovnmig.core import legs
@@ -105,3 +107,13 @@ def test_only_an_acknowledged_final_delta_is_final() -> None:
     assert not legs.final(record, {Leg.GATEWAY: status(Leg.GATEWAY)})
     assert not legs.final(record, {})
     assert legs.final(a_record(moves_gateway=False), {})
+
+
+def test_entries_that_cannot_move_are_named_up_to_a_bound_and_those_of_the_way_back_are_not() -> None:
+    def refused(leg: Leg, *words: str) -> TransferStatus:
+        return replace(status(leg), refused_entries=words)
+
+    many = tuple(f"table full: tcp {n}" for n in range(legs.UNMOVED_MAX))
+    statuses = {Leg.PORT: refused(Leg.PORT, "a", "b"), Leg.BACK: refused(Leg.BACK, "c"), Leg.GATEWAY: None}
+    assert legs.unmoved_of(statuses) == ("a", "b")
+    assert legs.unmoved_of({Leg.GATEWAY: refused(Leg.GATEWAY, *many), Leg.PORT: statuses[Leg.PORT]}) == many

@@ -25,4 +25,5 @@ def test_an_observation_brings_counts_and_a_warning_for_a_lost_port_zone() -> No
     lost = status(Leg.PORT, TransferState.FAILED)
     record = wording.seen(a_record(), CopyObserved({Leg.GATEWAY: status(Leg.GATEWAY), Leg.PORT: lost}))
     assert record.counts.read == 6
+    assert record.unmoved == ()
     assert record.warnings == ("the VM's own zone could not be moved: no reason given",)
