@@ -68,6 +68,10 @@ class Node:
         bridge = ovs.integration_bridge(view, self._chassis)
         if bridge not in view.bridges:
             out.append(f"there is no bridge {bridge!r}: is ovn-controller running?")
+        out += [
+            f"BFD on the tunnel to chassis {peer!r} is {state}: is that node alive, and the underlay?"
+            for peer, state in ovs.dead_tunnels(view, self._chassis).items()
+        ]
         if table.events != 1:
             out.append("nf_conntrack_events is not 1: entries may come and go unseen")
         if table.count > _ALMOST_FULL * table.max:

@@ -76,6 +76,16 @@ def tunnel_flaps(view: LocalView, chassis: str, peer: str) -> int:
     return max((int(text) for text in counts if text.isascii() and text.isdigit()), default=0)
 
 
+def dead_tunnels(view: LocalView, chassis: str) -> dict[str, str]:
+    """Other chassis to which BFD runs and is not up, with its state. OVN runs it between the members of HA
+    sets and from every chassis that has traffic for them."""
+    bridge = view.bridges.get(integration_bridge(view, chassis))
+    ids = (port.external_ids.get("ovn-chassis-id", "") for port in (bridge.ports if bridge else ()))
+    peers = sorted({peer for peer in (text.rpartition("@")[0] for text in ids) if peer})
+    states = {peer: tunnel_bfd(view, chassis, peer) for peer in peers}
+    return {peer: state for peer, state in states.items() if state not in ("up", "off")}
+
+
 def _tunnels(view: LocalView, chassis: str, peer: str) -> list[Interface]:
     bridge = view.bridges.get(integration_bridge(view, chassis))
     # The key's value is "<chassis>@<remote ip>", since 23.09 with "%<local ip>" behind.

@@ -68,6 +68,20 @@ def test_the_best_tunnel_to_a_chassis_counts(states: tuple[str, ...], expected: 
     assert ovs.tunnel_bfd(found, "a", "b") == "up"
 
 
+def test_chassis_whose_bfd_is_not_up_are_named_and_those_without_bfd_are_not() -> None:
+    states = {"b": ("down",), "c": ("up",), "d": ("",), "e": ("down", "up"), "f": ("init", "down")}
+    tunnels = [
+        port(
+            f"t{peer}{n}", interface(f"t{peer}{n}", "geneve", bfd=state), ovn_chassis_id=f"{peer}@10.0.0.{n}"
+        )
+        for peer, each in states.items()
+        for n, state in enumerate(each)
+    ]
+    found = view(integration=Bridge("br-int", {}, (*tunnels, port("vm", interface("vm")))))
+    assert ovs.dead_tunnels(found, "a") == {"b": "down", "f": "init"}
+    assert ovs.dead_tunnels(view(), "a") == {}
+
+
 def test_the_patch_port_is_the_provider_bridges_end() -> None:
     inner = Bridge("br-int", {}, (port("in", interface("in", "patch", ofport=9), ovn_localnet_port="ln"),))
     outer = Bridge("br-ex", {}, (port("out", interface("out", "patch", ofport=3), ovn_localnet_port="ln"),))
