@@ -95,7 +95,10 @@ def test_a_datapath_without_conntrack_zones_is_refused(trixie: Cluster) -> None:
     with broken(trixie, A, f"{turn} false", f"{turn} true"):
         code, said = preflight(trixie)
     assert code == 1
-    assert f"{A} -> {B}: no packet passes" in said
+    # Which of the two shows first is up to OVS: flows with a zone are refused, or entries land in zone 0.
+    assert (
+        f"{A} -> {B}: no packet passes" in said or f"{A}: the ping is not in connection tracking zone" in said
+    )
 
 
 @pytest.mark.parametrize("each", ["bookworm"], indirect=True)
