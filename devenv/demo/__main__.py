@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from devenv.demo import crash, report, rest
+from devenv.demo import crash, picture, report, rest
 from devenv.demo.judge import Move, describe, wire_counts
 from devenv.demo.moves import leg
 from devenv.demo.plan import AFTER_MOVE_S, BASELINE_S, RUNS, Run, expectation
@@ -73,6 +73,7 @@ def play(stage: Stage, run: Run, folder: Path) -> dict[str, Any]:
         "private_source_seen": wire.private_source,
         "entries": {k: sum(m["counts"][k] for ms in migrations for m in ms) for k in report.COUNTS},
         "move_s": [round(m.ended - m.began, 2) for m in moves],
+        "timeline": picture.timeline(records, told, moves),
     }
     if pauses:
         entry["guest_pause_ms"] = pauses
@@ -133,6 +134,7 @@ def main() -> int:
                 stage.build_vms(kind=args.vm)
                 done["runs"].append(play(stage, next(r for r in RUNS if r.name == name), folder))
                 report.write(done, args.out)
+                picture.write(done, args.out)
         stage.remove()
     except (ClusterError, CommandError, PlanError, rest.RestError) as error:
         print(f"demo: {error}", file=sys.stderr)

@@ -53,7 +53,7 @@ HOST_MAY_BE = re.compile(
     r"""localhost | \[::1\] | \[: | (\d+\.){3}\d+ | \[[0-9a-f:.]+\] | [^/]*\{.* | \$.*
       | ([a-z0-9-]+\.)*(example|test|invalid|example\.(com|org|net))
       | testserver(\.local)? | ovnmig | agent | service
-      | (www\.)?rfc-editor\.org | json-schema\.org | (www\.)?apache\.org""",
+      | (www\.)?rfc-editor\.org | json-schema\.org | (www\.)?apache\.org | www\.w3\.org""",
     re.X | re.I,
 )
 # The licence is quoted whole.
