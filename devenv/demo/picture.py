@@ -71,8 +71,8 @@ def draw(report: Mapping[str, Any]) -> str:
         _text(
             16,
             46,
-            f"OVN {report['ovn']}, Linux {report['kernel']}. A line is a session, a bar what reached "
-            f"its VM in {BIN_S} s (against the session's own median); shaded: the move; right: its fate.",
+            f"OVN {report['ovn']}, Linux {report['kernel']}. A line is a session, a bar what reached its VM "
+            f"in {BIN_S} s (1 = its median). Shaded: the move; orange: longest silence since; red: nothing.",
             _DIM,
         ),
     ]
