@@ -233,6 +233,8 @@ def _usage(*, ca: bool) -> x509.KeyUsage:
 def _check_name(name: str) -> None:
     if not name or "/" in name or "\0" in name or name in {".", "..", "ca"}:
         raise PkiError(f"{name!r} cannot be the name of a certificate: use the chassis name, without '/'")
+    if not name.isprintable():
+        raise PkiError(f"{name!r} cannot be the name of a certificate: it holds characters nobody can see")
 
 
 def _load_ca(directory: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:

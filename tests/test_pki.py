@@ -37,7 +37,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "ca"])
+@pytest.mark.parametrize("name", ["", "a/b", "..", "ca", "a\nb", "\udcff"])
 def test_a_name_that_cannot_be_a_file_is_refused(tmp_path: Path, name: str) -> None:
     pki.init_ca(tmp_path)
     with pytest.raises(PkiError, match="cannot be the name"):

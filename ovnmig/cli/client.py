@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +19,30 @@ def segment(name: str) -> str:
     """``name`` as one segment of a URL path. Raises CliError on names the service refuses anyway."""
     if not name or "/" in name or name in (".", ".."):
         raise CliError(f"{name!r} cannot be a name: it is empty, a dot path or contains '/'", code=Exit.USAGE)
-    return quote(name, safe="")
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError:
+        raise CliError(f"{name!r} cannot be a name: it is not UTF-8", code=Exit.USAGE) from None
+
+
+def encoded(body: Document) -> bytes:
+    """``body`` as JSON. Raises CliError that names the field with what JSON cannot hold."""
+    for field, value in body.items():
+        try:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except UnicodeEncodeError:
+            raise CliError(f"{field}: {value!r} is not UTF-8", code=Exit.USAGE) from None
+        except ValueError:
+            raise CliError(f"{field}: {value!r} is no finite number; write one", code=Exit.USAGE) from None
+    return json.dumps(body).encode()
+
+
+def _check_parameters(params: Mapping[str, str | int] | None) -> None:
+    for name, value in (params or {}).items():
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            raise CliError(f"{name}: {value!r} is not UTF-8", code=Exit.USAGE) from None
 
 
 class Api:
@@ -43,14 +67,19 @@ class Api:
         method: str,
         path: str,
         *,
-        body: object = None,
+        body: Document | None = None,
         params: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
         accept: tuple[int, ...] = (),
     ) -> Document:
         """One request; the JSON object of the answer. Statuses in ``accept`` are answers, not problems."""
+        _check_parameters(params)
+        content = None if body is None else encoded(body)
+        kind = {} if body is None else {"Content-Type": "application/json"}
         try:
-            answer = self._client.request(method, path, json=body, params=params, headers=headers)
+            answer = self._client.request(
+                method, path, content=content, params=params, headers={**kind, **(headers or {})}
+            )
         except httpx2.UnsupportedProtocol as error:
             raise CliError(f"{self.url!r} cannot be used: {error}", code=Exit.USAGE) from None
         except httpx2.TransportError as error:
@@ -70,6 +99,7 @@ class Api:
             params["after"] = after
         if migration is not None:
             params["migration"] = migration
+        _check_parameters(params)
         timeout = httpx2.Timeout(TIMEOUT_S, read=45.0)  # the service sends a comment every 15 s
         try:
             with self._client.stream("GET", "/v1/events", params=params, timeout=timeout) as answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -20,8 +21,19 @@ UntilOption = Annotated[
 TimeoutOption = Annotated[
     float, typer.Option("--timeout-s", min=0, help="Seconds to wait; it goes on afterwards.")
 ]
+
+
+def _key(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"[\x21-\x7e]{1,200}", text):
+        raise typer.BadParameter("write 1 to 200 printable ASCII characters without blanks")
+    return text
+
+
 KeyOption = Annotated[
-    str | None, typer.Option("--idempotency-key", help="Repeating the command with it starts nothing new.")
+    str | None,
+    typer.Option(
+        "--idempotency-key", callback=_key, help="Repeating the command with it starts nothing new."
+    ),
 ]
 
 InterruptionOption = Annotated[

@@ -50,6 +50,7 @@ File = Annotated[
     typer.Option("--file", "-f", help="JSON file with these fields; '-' reads stdin. Options win."),
 ]
 
+_ZONE_DIGITS = 5
 _CLEARABLE = ("vlan", "port_range", "anchor", "gateway_addresses", "snat_zone", "nexthops", "chassis")
 _REQUEST = (
     "subnets", "vips", "physical_network", "nexthops", "switch", "gateway_addresses", "vlan", "port_range",
@@ -60,7 +61,7 @@ _REQUEST = (
 def _zone(text: str | None) -> int | str | None:
     if text is None or text == "off":
         return text
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal() and len(text) <= _ZONE_DIGITS):
         raise CliError(f"--snat-zone {text!r}: write a zone number, 'auto' or 'off'", code=Exit.USAGE)
     return int(text)
 
@@ -72,7 +73,7 @@ def _read(path: Path | None) -> Document:
         data = json.loads(sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CliError(f"cannot read {path}: {error.strerror}", code=Exit.USAGE) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CliError(f"{path} is not JSON: {error}", code=Exit.USAGE) from None
     if not isinstance(data, dict):
         raise CliError(f"{path} must hold one JSON object", code=Exit.USAGE)
@@ -80,7 +81,10 @@ def _read(path: Path | None) -> Document:
 
 
 def _given(snat_zone: str | None, **fields: Any) -> Document:
-    found = {name: value for name, value in fields.items() if value not in (None, [], False)}
+    # Not "in": a VLAN 0 equals False, and would be left out without a word.
+    found = {
+        name: value for name, value in fields.items() if not (value is None or value is False or value == [])
+    }
     if snat_zone is not None:
         found["snat_zone"] = None if snat_zone == "auto" else _zone(snat_zone)
     return found
@@ -150,8 +154,6 @@ def create(
         port_range=port_range, policy=policy, anchor=anchor, standby_count=standby_count, chassis=chassis,
         replication=replication,
     )  # fmt: skip
-    if standby_count == 0:
-        given["standby_count"] = 0
     body = _read(file) | given | {"name": name}
     with api(url) as service:
         answer = service.call("POST", "/v1/udns", body=body)
@@ -190,10 +192,8 @@ def change(
     given = _given(
         snat_zone, subnets=subnet, vips=vip, physical_network=physical_network, nexthops=nexthop,
         gateway_addresses=gateway_address, vlan=vlan, port_range=port_range, policy=policy, anchor=anchor,
-        chassis=chassis, replication=replication,
+        standby_count=standby_count, chassis=chassis, replication=replication,
     )  # fmt: skip
-    if standby_count is not None:
-        given["standby_count"] = standby_count
     given = _read(file) | given
     if not given and not clear:
         raise CliError(

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from ovnmig.engine.protocols import ControllerApi
 from ovnmig.service import openapi, problems
-from ovnmig.service.guard import KnownHosts, LimitBody, RefuseEncodedSlash
+from ovnmig.service.guard import KnownHosts, LimitBody, RefuseEncodedSlash, RefuseRepeatedParameters
 from ovnmig.service.routes_bfd import bfd_routes
 from ovnmig.service.routes_migrations import migration_routes
 from ovnmig.service.routes_system import system_routes
@@ -69,6 +69,7 @@ def create_app(
     problems.install(app, [route for router in routers for route in router.routes])
     openapi.install(app)
     app.add_middleware(RefuseEncodedSlash)
+    app.add_middleware(RefuseRepeatedParameters)
     app.add_middleware(LimitBody)
     app.add_middleware(KnownHosts, allowed=allowed_hosts)
     return app

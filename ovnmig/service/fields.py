@@ -17,9 +17,12 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from ovnmig.core.shape import MAX_STANDBYS
 from ovnmig.core.udn import Address, Interface, Network
 
 NAME_MAX = 200
+ADDRESS_MAX = 100
+"""Characters of an address, a network or a port range, blanks included."""
 
 
 class RequestModel(BaseModel):
@@ -35,9 +38,11 @@ class AnswerModel(BaseModel):
 
 
 def check_text(value: str) -> str:
-    """Names go to logs, tables and OVSDB: no control characters. Raises ValueError."""
+    """Names go to logs, tables and OVSDB: no control characters, not only blanks. Raises ValueError."""
     if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in value):
         raise ValueError("control characters and line breaks are not allowed in a name")
+    if not value.strip():
+        raise ValueError("a name of blanks only cannot be told apart; write at least one other character")
     return value
 
 
@@ -54,6 +59,8 @@ def check_udn_name(value: str) -> str:
 def _text(value: object, example: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"write it as text, like {example!r}")
+    if len(value) > ADDRESS_MAX:
+        raise ValueError(f"{len(value)} characters are too many; write it like {example!r}")
     if "%" in value:
         raise ValueError(f"{value!r} has an interface scope (%...); leave it out")
     return value.strip()
@@ -124,7 +131,10 @@ def write_port_range(value: tuple[int, int] | None) -> str | None:
 
 
 def _schema(description: str, example: str, **more: Any) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "description": description, "examples": [example], **more})
+    limits = {"minLength": 1, "maxLength": ADDRESS_MAX}
+    return WithJsonSchema(
+        {"type": "string", "description": description, "examples": [example], **limits, **more}
+    )
 
 
 _AS_TEXT = PlainSerializer(str, return_type=str)
@@ -170,7 +180,7 @@ UdnNameField = Annotated[
     str, Field(min_length=1, max_length=NAME_MAX, strict=True), AfterValidator(check_udn_name)
 ]
 NameField = Annotated[str, Field(min_length=1, max_length=NAME_MAX, strict=True), AfterValidator(check_text)]
-CountField = Annotated[int, Field(strict=True, ge=0)]
+StandbyCountField = Annotated[int, Field(strict=True, ge=0, le=MAX_STANDBYS)]
 SwitchField = Annotated[bool, Field(strict=True)]
 OverlapField = Annotated[
     float,

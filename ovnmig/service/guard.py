@@ -1,15 +1,18 @@
-"""What stands in front of the routes: loopback and known hosts only, no '/' in names, no huge bodies."""
+"""What stands in front of the routes: loopback and known hosts only, no '/' in names, no parameter
+twice, no huge bodies."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection
 from ipaddress import ip_address
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ovnmig.service.problems import answer, document
+from ovnmig.service.problems import FIELD_MAX, PROBLEMS_MAX, ProblemItem, answer, document
 
 BODY_MAX = 1 << 20
 """Bytes of a request's body. A UDN with every field in use takes a few kilobytes."""
@@ -102,6 +105,30 @@ class RefuseEncodedSlash:
             )
             await response(scope, receive, send)
             return
+        await self._app(scope, receive, send)
+
+
+class RefuseRepeatedParameters:
+    """ASGI middleware: of ``?dry_run=true&dry_run=false`` only the last would be seen, and a migration would
+    start for real."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+            counts = Counter(name[:FIELD_MAX] for name, _ in pairs)
+            twice = [name for name, count in counts.items() if count > 1][:PROBLEMS_MAX]
+            if twice:
+                items = [
+                    ProblemItem(code="repeated", message="give it once", field=f"query.{name}")
+                    for name in twice
+                ]
+                detail = "; ".join(f"{i.field}: {i.message}" for i in items)
+                refusal = document(422, "invalid-request", "Invalid request", detail, items)
+                await answer(refusal)(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import Header, Path, Query
 from pydantic import Field
 
-from ovnmig.service.fields import RequestModel, UdnNameField
+from ovnmig.service.fields import NameField, RequestModel, UdnNameField
 
 UdnPath = Annotated[
     UdnNameField,
     Path(description="the UDN's name, percent-encoded (spaces, dots, quotes and unicode work; '/' does not)"),
 ]
-MigrationPath = Annotated[str, Path(description="the migration's id", min_length=1, max_length=100)]
+MigrationPath = Annotated[NameField, Path(description="the migration's id")]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -37,7 +37,7 @@ class NoQuery(RequestModel):
 class MigrationFilter(RequestModel):
     """GET /v1/migrations."""
 
-    udn: Annotated[str | None, Field(description="only those of this UDN")] = None
+    udn: Annotated[UdnNameField | None, Field(description="only those of this UDN")] = None
     all: Annotated[
         bool, Field(description="older ones too, from the controller's history: the newest 1000")
     ] = False
@@ -58,7 +58,7 @@ class EventOptions(RequestModel):
     follow: Annotated[bool, Field(description="false: end after the history instead of waiting for more")] = (
         True
     )
-    migration: Annotated[str | None, Field(description="only events of this migration")] = None
+    migration: Annotated[NameField | None, Field(description="only events of this migration")] = None
 
 
 NoQueryParameters = Annotated[NoQuery, Query()]

@@ -26,8 +26,13 @@ from ovnmig.engine.protocols import (
     NotLeader,
 )
 from ovnmig.service.fields import AnswerModel
+from ovnmig.service.words import what_to_write
 
 MEDIA_TYPE = "application/problem+json"
+PROBLEMS_MAX = 20
+"""Wrong fields that one answer names: a body may hold a hundred thousand of them."""
+FIELD_MAX = 100
+"""Characters of a field's name in an answer: unknown fields may have any."""
 _log = structlog.get_logger("ovnmig.service")
 
 
@@ -120,33 +125,42 @@ def field_name(location: Sequence[int | str]) -> str:
     return name if place == "body" else f"{place}.{name}" if name else str(place)
 
 
+_OBJECT = "send one JSON object, with 'Content-Type: application/json'"
+
+
 def validation_item(error: Mapping[str, Any], known: Sequence[str] = ()) -> ProblemItem:
     """A validation error in words. ``known``: the fields the body may have, to suggest one for a misspelt
     name."""
     field = field_name(error["loc"])
     code = str(error["type"]).replace("_", "-")
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = what_to_write(error)
     match error["type"]:
         case "extra_forbidden":
-            close = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
+            close = difflib.get_close_matches(str(error["loc"][-1])[:FIELD_MAX], known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "remove it"
             code, message = "unknown-field", f"unknown field; {hint}"
         case "missing":
-            code, message = "missing-field", "this field is required"
+            code, message = (
+                "missing-field",
+                "this field is required" if field else f"there is no body; {_OBJECT}",
+            )
         case "model_attributes_type":
-            code, message = "not-an-object", "send one JSON object, with 'Content-Type: application/json'"
+            code, message = "not-an-object", _OBJECT
         case "json_invalid":
             code, message = (
                 "not-json",
                 f"the body is not valid JSON: {error.get('ctx', {}).get('error', message)}",
             )
             field = ""
-    return ProblemItem(code=code, message=message, field=field or None)
+    return ProblemItem(code=code, message=message, field=field[:FIELD_MAX] or None)
 
 
 def invalid(errors: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> ProblemDocument:
     """422 for a request that does not have the documented form."""
-    items = [validation_item(e, known) for e in errors]
+    items = [validation_item(e, known) for e in errors[:PROBLEMS_MAX]]
+    if len(errors) > PROBLEMS_MAX:
+        more = f"{len(errors) - PROBLEMS_MAX} more fields are wrong"
+        items.append(ProblemItem(code="more", message=more))
     detail = "; ".join(f"{i.field}: {i.message}" if i.field else i.message for i in items)
     return document(422, "invalid-request", "Invalid request", detail, items)
 

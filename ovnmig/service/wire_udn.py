@@ -15,7 +15,6 @@ from ovnmig.service import examples
 from ovnmig.service.fields import (
     AddressField,
     AnswerModel,
-    CountField,
     InterfaceField,
     NameField,
     NetworkField,
@@ -23,6 +22,7 @@ from ovnmig.service.fields import (
     PortRangeField,
     RequestModel,
     SnatZoneField,
+    StandbyCountField,
     SwitchField,
     UdnNameField,
     write_port_range,
@@ -31,20 +31,31 @@ from ovnmig.service.fields import (
 MANY = 64
 """Subnets and addresses of a UDN: each is compared with every other, here and in the database."""
 MANY_CHASSIS = 1000
+_ONCE: dict[str, Any] = {"uniqueItems": True}
+"""The core refuses what is named twice, and says which; the schema tells it ahead."""
 
 
 class UdnFields(RequestModel):
     """The desired state of a UDN's gateway. What is left out or null is chosen, explained in the answer."""
 
     subnets: list[NetworkField] = Field(
-        min_length=1, max_length=MANY, description="inner subnets, IPv4 and IPv6 alike"
+        min_length=1,
+        max_length=MANY,
+        description="inner subnets, IPv4 and IPv6 alike",
+        json_schema_extra=_ONCE,
     )
     vips: list[InterfaceField] = Field(
-        min_length=1, max_length=MANY, description="egress addresses; one per family used inside"
+        min_length=1,
+        max_length=MANY,
+        description="egress addresses; one per family used inside",
+        json_schema_extra=_ONCE,
     )
     physical_network: NameField
     nexthops: list[AddressField] = Field(
-        default=[], max_length=MANY, description="default gateways on the external subnet"
+        default=[],
+        max_length=MANY,
+        description="default gateways on the external subnet; one per family",
+        json_schema_extra=_ONCE,
     )
     switch: NameField | None = Field(
         default=None,
@@ -63,11 +74,12 @@ class UdnFields(RequestModel):
     snat_zone: SnatZoneField | None = None
     policy: Policy = Field(default=Policy.FOLLOW, description="'follow' the anchor VM, or stay 'pinned'")
     anchor: NameField | None = Field(default=None, description="port of the VM that the gateway follows")
-    standby_count: CountField = 1
+    standby_count: StandbyCountField = 1
     chassis: list[NameField] = Field(
         default=[],
         max_length=MANY_CHASSIS,
         description="the only candidates, in order of preference; empty: all eligible chassis",
+        json_schema_extra=_ONCE,
     )
     replication: Replication = Field(
         default=Replication.NONE,

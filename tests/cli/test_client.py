@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ovnmig.cli.client import Api, segment
+from ovnmig.cli.client import Api, encoded, segment
 from ovnmig.cli.exits import ApiProblem, CliError, Exit, Unreachable
 from ovnmig.engine.protocols import Conflict, DatabaseUnavailable, NotFound
 from tests.service.fake import FakeController
@@ -10,7 +10,7 @@ from tests.service.fake import FakeController
 
 def test_a_name_becomes_one_segment() -> None:
     assert segment("a b?#%é") == "a%20b%3F%23%25%C3%A9"
-    for name in ("", ".", "..", "a/b"):
+    for name in ("", ".", "..", "a/b", "\udcff"):
         with pytest.raises(CliError) as raised:
             segment(name)
         assert raised.value.code is Exit.USAGE
@@ -55,3 +55,21 @@ def test_an_accepted_status_is_an_answer(url: str) -> None:
 def test_events_of_a_service_that_refuses_are_its_problem(url: str, controller: FakeController) -> None:
     with Api(url) as api, pytest.raises(ApiProblem, match="after"):
         list(api.events(after=-1, follow=False, migration=None))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")], "\udcff", ["\udcff"]])
+def test_what_json_cannot_hold_is_wrong_usage_and_names_its_field(value: object) -> None:
+    with pytest.raises(CliError, match=r"^overlap_s: ") as raised:
+        encoded({"udn": "blue", "overlap_s": value})
+    assert raised.value.code is Exit.USAGE
+
+
+def test_parameters_that_are_not_utf_8_are_wrong_usage(url: str) -> None:
+    with Api(url) as api:
+        for call in (
+            lambda: api.get("/v1/migrations", udn="\udcff"),
+            lambda: list(api.events(after=None, follow=False, migration="\udcff")),
+        ):
+            with pytest.raises(CliError, match="not UTF-8") as raised:
+                call()
+            assert raised.value.code is Exit.USAGE

@@ -116,3 +116,25 @@ def test_list_all_and_show_reach_into_the_history(cli: Cli, controller: FakeCont
     assert (shown.code, "the history only" in shown.out) == (0, True)
     assert "history" not in cli("migrate", "show", started).out
     assert cli("migrate", "show", "m99").code == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--overlap-s", "nan"),
+        ("--overlap-s", "inf"),
+        ("--timeout-s", "nan"),
+        ("--timeout-s", "-1"),
+        ("--idempotency-key", ""),
+        ("--idempotency-key", "two words"),
+        ("--idempotency-key", "a\nb"),
+        ("--idempotency-key", "ü"),
+        ("--idempotency-key", "k" * 201),
+    ],
+)
+def test_a_value_that_cannot_be_sent_is_wrong_usage_and_starts_nothing(
+    cli: Cli, controller: FakeController, blue: str, option: str, value: str
+) -> None:
+    refused = cli("migrate", "start", blue, "gw-2", option, value)
+    assert (refused.code, controller.records) == (2, {})
+    assert option.strip("-").replace("-", "_") in refused.err.replace("-", "_")

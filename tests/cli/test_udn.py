@@ -58,7 +58,7 @@ def test_fields_can_come_from_a_file_and_options_win(
     assert controller.states["blue"].spec.vlan == 6
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "\xff"])
+@pytest.mark.parametrize("content", ["{", "[]", "\xff", "[" * 200_000, '{"vlan": NaN}'])
 def test_a_file_that_is_no_json_object_is_wrong_usage(
     cli: Cli, url: str, tmp_path: Path, content: str
 ) -> None:
@@ -130,3 +130,22 @@ def test_replication_is_asked_for_kept_and_shown_with_each_copy(
     assert "gw-2: in-step, 3 pending, confirmed 0." in shown
     assert ", 2 refused" in shown
     assert "gw-3: connecting, 0 pending (no route)" in shown
+
+
+@pytest.mark.parametrize("vlan", ["0", "4095", "-1", "9" * 30])
+def test_a_vlan_out_of_range_is_refused_and_never_left_out(
+    cli: Cli, controller: FakeController, url: str, vlan: str
+) -> None:
+    refused = cli("udn", "create", "blue", *CREATE, "--vlan", vlan)
+    assert (refused.code, controller.states) == (1, {})
+    assert "vlan: write " in refused.err
+    assert cli("udn", "create", "blue", *CREATE).code == 0
+    assert cli("udn", "set", "blue", "--vlan", vlan).code == 1
+
+
+@pytest.mark.parametrize("zone", ["-1", "٣", "²", "9" * 5000, "1.5", ""])
+def test_a_zone_that_is_no_number_is_wrong_usage(
+    cli: Cli, controller: FakeController, url: str, zone: str
+) -> None:
+    assert cli("udn", "create", "blue", *CREATE, "--snat-zone", zone).code == 2
+    assert controller.states == {}

@@ -74,3 +74,19 @@ async def test_a_request_for_another_host_is_refused_with_what_to_do() -> None:
         assert (answer.status_code, answer.json()["type"]) == (421, "urn:ovnmig:problem:misdirected")
         assert "OVNMIG_ALLOWED_HOSTS" in answer.json()["detail"]
         assert (await client.get("http://blue.example/v1/udns")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/v1/migrations?dry_run=true&dry_run=false", "query.dry_run"),
+        ("/v1/migrations?dry%5Frun=true&dry_run=", "query.dry_run"),
+        ("/v1/events?follow=false&after=1&after=2", "query.after"),
+    ],
+)
+async def test_a_parameter_given_twice_is_refused_so_that_no_dry_run_becomes_real(
+    client: httpx2.AsyncClient, path: str, field: str
+) -> None:
+    body = {"udn": "blue", "target": "gw-2"}
+    answer = await client.post(path, json=body)
+    assert (answer.status_code, answer.json()["detail"]) == (422, f"{field}: give it once")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from ovnmig.service.parameters import EventOptions, MigrationOptions, NoQuery
+from ovnmig.service.parameters import EventOptions, MigrationFilter, MigrationOptions, NoQuery
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,11 @@ from ovnmig.service.parameters import EventOptions, MigrationOptions, NoQuery
         (EventOptions, {"after": "-1"}),
         (EventOptions, {"after": "x"}),
         (EventOptions, {"since": "1"}),
+        (EventOptions, {"after": "nan"}),
+        (EventOptions, {"migration": "x" * 201}),
+        (EventOptions, {"migration": "a\nb"}),
+        (MigrationFilter, {"udn": ""}),
+        (MigrationFilter, {"udn": "a/b"}),
     ],
 )
 def test_unknown_and_wrong_query_parameters_are_refused(model: type[NoQuery], query: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from ovnmig.engine.protocols import (
     NotFound,
     NotLeader,
 )
-from ovnmig.service.problems import field_name
+from ovnmig.service.problems import FIELD_MAX, PROBLEMS_MAX, field_name
 from tests.service.fake import FakeController
 from tests.service.lib import UDN, create, problem_of
 
@@ -106,3 +106,18 @@ async def test_a_body_that_is_no_json_object_is_answered_with_what_to_send(
     answer = await client.post("/v1/udns", content=body, headers={"Content-Type": content_type})
     assert answer.status_code == 422
     assert "Content-Type: application/json" in answer.json()["detail"]
+
+
+async def test_a_missing_body_is_answered_with_what_to_send(client: httpx2.AsyncClient) -> None:
+    problem = problem_of(await client.post("/v1/udns"))
+    assert "there is no body; send one JSON object" in problem["detail"]
+
+
+async def test_a_body_full_of_wrong_fields_is_answered_with_the_first_ones_and_a_count(
+    client: httpx2.AsyncClient,
+) -> None:
+    answer = await create(client, **{f"{number}-{'x' * 500}": 1 for number in range(PROBLEMS_MAX + 5)})
+    problems = problem_of(answer)["problems"]
+    assert problems[-1] == {"code": "more", "message": "5 more fields are wrong", "field": None}
+    assert len(problems) == PROBLEMS_MAX + 1
+    assert {len(one["field"]) for one in problems[:-1]} == {FIELD_MAX}
