@@ -4,9 +4,11 @@ SCENE ?= moves
 VM ?= namespace
 STAGES ?=
 BENCH ?=
+MOVES ?= 6
+SESSIONS ?= 100
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check contract bench clean
+.PHONY: help demo gap test check contract bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -14,6 +16,10 @@ help: ## this list
 demo: ## sessions of migrating VMs on real OVN, with controls that die (SUITE=bookworm; VM=qemu; SCENE=crash: a node dies)
 	@devenv/bootstrap
 	@devenv/sandbox demo --suite $(SUITE) --scene $(SCENE) --vm $(VM)
+
+gap: ## how long a gateway's move interrupts traffic, beside plain OVN's; two minutes (MOVES=6 SESSIONS=100)
+	@devenv/bootstrap
+	@devenv/sandbox demo --suite $(SUITE) --scene gap -- --moves $(MOVES) --sessions $(SESSIONS)
 
 test: ## every check and every test, the sandbox ones too (STAGES="core unit" runs only those)
 	@devenv/bootstrap

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from devenv.demo import crash, picture, report, rest
+from devenv.demo import crash, gap, picture, report, rest
 from devenv.demo.judge import Move, describe, wire_counts
 from devenv.demo.moves import leg
 from devenv.demo.plan import AFTER_MOVE_S, BASELINE_S, RUNS, Run, expectation
@@ -108,19 +108,29 @@ def versions(stage: Stage, vm: str) -> dict[str, str]:
 def main() -> int:
     """Exit codes: 0 everything went as expected, 1 something did not, 2 the demo could not be played."""
     parser = argparse.ArgumentParser(prog="devenv.demo", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder of report.json")
-    parser.add_argument("--scene", default="moves", choices=("moves", "crash"), help="what is played")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder of report.json; gap.json goes beside it"
+    )
+    parser.add_argument("--scene", default="moves", choices=("moves", "crash", "gap"), help="what is played")
     parser.add_argument("--vm", default="namespace", choices=("namespace", "qemu"), help="what the VMs are")
     parser.add_argument("--runs", default="", help="which runs, by name; all by default")
+    parser.add_argument("--moves", type=int, default=6, help="how many moves the gap is measured in")
+    parser.add_argument("--sessions", type=int, default=100, help="in how many sessions the gap is measured")
     args = parser.parse_args()
-    if args.scene == "crash" and args.vm != "namespace":
-        parser.error("the crash is played with namespaces as VMs")
+    if min(args.moves, args.sessions) < 1:
+        parser.error("the gap needs at least one move and one session")
+    if args.scene != "moves" and args.vm != "namespace":
+        parser.error("only the moves are played with real VMs")
     known = list(crash.RUNS) if args.scene == "crash" else [r.name for r in RUNS]
     wanted = args.runs.split(",") if args.runs else known
     if unknown := set(wanted) - set(known):
         parser.error(f"no run named {', '.join(sorted(unknown))}")
     try:
         stage = Stage.of_the_running_cluster()
+        if args.scene == "gap":
+            told = versions(stage, args.vm) | gap.play(stage, args.moves, args.sessions, say)
+            report.write(told, args.out.parent, "gap")
+            return gap.verdict(told)
         with tempfile.TemporaryDirectory(prefix="demo-") as scratch:
             done: dict[str, Any] = {**versions(stage, args.vm), "runs": []}
             for name in (name for name in known if name in wanted):
