@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from devenv.demo.plan import Session
-from tests.sandbox.cluster import Cluster
+from tests.sandbox.cluster import CHASSIS, Cluster, eventually
 from tests.sandbox.traffic import pair_sessions, playing
 from tests.sandbox.world import B, C, World
 
@@ -70,6 +70,14 @@ def gateway_beside_the_vms(world: World, replication: str) -> None:
     world.create(policy="pinned", chassis=[B, C], replication=replication)
     world.settle(B)
     world.wait_reachable()
+    # OVN's rule: a standby that hears nobody takes itself for the one that is cut off, and claims nothing.
+    eventually("the standby hears everybody", lambda: heard(world.cluster, C) == len(CHASSIS) - 1)
+
+
+def heard(cluster: Cluster, chassis: str) -> int:
+    """Chassis to which BFD of this one is up."""
+    words = ["--bare", "--columns=name", "find", "Interface", "type=geneve", "bfd_status:state=up"]
+    return len(cluster.run("ovs-vsctl", *words, node=chassis).split())
 
 
 def wait_claimed(world: World) -> None:
