@@ -6,7 +6,7 @@ Only entries that a stream put here are ever deleted again, and always by tuple.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ovnmig.agent.answers import Answer, keys_of
@@ -25,6 +25,7 @@ from ovnmig.conntrack import (
     delete_keys,
     delete_records,
     dump_zones,
+    promote,
     table_stats,
 )
 from ovnmig.core.transfer import ZoneRef
@@ -73,6 +74,8 @@ class Applying:
         self._worker = worker
         self._roles = roles
         self._sent = {zone.ref.key: KeyTable() for zone in zones} if keep else {}
+        self._due: dict[str, Zone] = {}
+        self._keep = keep
         self.applied = 0
 
     def entries(self, zone: Zone, frame: Frame, parsed: Parsed) -> Frame:
@@ -108,13 +111,23 @@ class Applying:
 
     def _apply(self, part: Parsed, number: int, ours: bool, room: int | None, ledger: Ledger) -> Outcome:
         applier = self._worker.applier
+        if part.mode in ("newborn", "upgrade") and self._roles.owner(self._udn):
+            # Its next packet comes here, and the kernel would judge it invalid for a session that only began.
+            part = replace(part, batch=promote(part.batch))
         if part.mode == "live":
-            return applier.apply(part.batch, number, room=room, owned=_held(ledger, part.keys))
+            return applier.apply(part.batch, number, room=room, owned=self._owned(ledger, part.keys))
         if part.mode == "refresh" and ours:
             return applier.refresh(part.batch, number)
         if part.mode == "upgrade" and ours:
             return applier.apply(part.batch, number)
         return applier.apply(part.batch, number, update=False, room=room)
+
+    def _owned(self, ledger: Ledger, keys: Hashes) -> Callable[[], Any]:
+        """Which of the keys are copies, asked only when one of them clashes. In the zone of a standby all
+        are, also those that an agent before this one took."""
+        if self._keep and self._roles.surely_elsewhere(self._udn):
+            return lambda: keys
+        return lambda: keys[ledger.holds(keys)]
 
     def delete(self, zone: Zone, frame: Frame) -> Frame:
         """Follow a DELETE frame. Raises FrameError, BadRecords before anything is deleted."""
@@ -144,20 +157,31 @@ class Applying:
 
     def _others(self, zone: Zone, ledger: Ledger) -> Hashes:
         """Keys of what the source has no more. Before this agent's time copies came too, and nothing but
-        copies is in the zone of a gateway that is surely elsewhere."""
-        there = ledger
+        copies is in the zone of a gateway that is surely elsewhere. An agent that has just been started does
+        not know where it is: what it finds beyond its ledger is due as soon as it does."""
+        key, there = zone.ref.key, ledger
         if self._roles.surely_elsewhere(self._udn):
             there = Ledger()
             for _, batch in dump_zones(self._worker.socket, [zone.number], self._worker.transformer):
                 there.record(batch)
+            sent = self._sent.pop(key, None)
+            self._due.pop(key, None)
+        else:
+            sent = self._sent.get(key)
+            if sent is not None:
+                self._due[key] = zone
         keys = there.keys
-        sent = self._sent.pop(zone.ref.key, None)
         return keys[:0] if sent is None else keys[~sent.holds(keys)]
 
-
-def _held(ledger: Ledger, keys: Hashes) -> Callable[[], Any]:
-    """Which of the keys are copies, asked only when one of them clashes."""
-    return lambda: keys[ledger.holds(keys)]
+    def catch_up(self) -> None:
+        """Delete what the source has no more and this agent could not tell from others' entries before."""
+        if self._due and self._roles.surely_elsewhere(self._udn):
+            with self._copies.lock(self._udn):
+                for zone in list(self._due.values()):
+                    ledger = self._copies.of(self._udn, zone.ref.key)
+                    chosen = self._others(zone, ledger)
+                    ledger.forget(chosen)
+                    delete_keys(self._worker.socket, zone.number, chosen, self._worker.transformer)
 
 
 def _pick(parsed: Parsed, mask: Any) -> Parsed:

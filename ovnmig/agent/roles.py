@@ -31,6 +31,10 @@ class Roles:
             return f"has an order of epoch {ordered} for UDN {udn!r}, the stream is of epoch {epoch}"
         return ""
 
+    def owner(self, udn: str) -> bool:
+        """The UDN's gateway is here, as the bridge's flows show."""
+        return self._resident(udn) is True
+
     def surely_elsewhere(self, udn: str) -> bool:
         """The UDN's gateway is not here, as the bridge's flows show."""
         return self._resident(udn) is False

@@ -200,8 +200,7 @@ class Sink:
         if problems:
             raise Refused("zones", f"on chassis {self._chassis!r} {'; '.join(problems)}")
         self._zones = [Zone(ref, numbers[ref.key]) for ref in refs if ref.key in numbers]
-        if self._keep:
-            self._copies.keep(self.udn, tuple(zone.ref for zone in self._zones))
+        self._copies.keep(self.udn, tuple(zone.ref for zone in self._zones))
         welcome = {
             "major": frames.MAJOR,
             "minor": frames.MINOR,
@@ -226,6 +225,7 @@ class Sink:
         self._check_role()
         frame = item.frame
         if frame.kind is Kind.SYNC:
+            await self._worker.run(applying.catch_up)
             return await self._synced(frame, back)
         zone = self._zone(frame)
         self._check_number(zone)

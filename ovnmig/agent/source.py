@@ -44,6 +44,9 @@ KEEP_REFRESH_S: Final = 240.0
 traffic that the copy never sees."""
 VERIFY_S: Final = 30.0
 """So often the target reads its zones back, beside the events that it follows."""
+RETRIES: Final = 1000
+"""So many refused entries of a zone a standing transfer tries again every REFRESH_S, and no more: a full
+table stays full."""
 SMALL: Final = 100
 SMALL_SHARE: Final = 0.02
 PATIENCE_ROUNDS: Final = 5
@@ -78,7 +81,7 @@ class Source:
         self.rounds = 0
         self.differing = 0
         self._missed: Counter[tuple[str, int]] = Counter()
-        self._refreshed_at = self._whole_at = self._verified_at = time.monotonic()
+        self._refreshed_at = self._whole_at = self._verified_at = self._tried_at = time.monotonic()
 
     async def run(
         self, handed_over: bool, changed: Callable[[TransferState], None], final: asyncio.Event
@@ -247,6 +250,10 @@ class Source:
                 lost = bool(await self._ask())
             if lost or time.monotonic() >= due:
                 began = time.monotonic()
+                if self._order.keep and began - self._tried_at >= REFRESH_S:
+                    # What stood in their way may be gone, and a standing transfer has no last try.
+                    self._try_refused_again(RETRIES)
+                    self._tried_at = began
                 await self._round()
                 if began - self._verified_at >= VERIFY_S and await self._verify():
                     await self._round()
@@ -270,16 +277,20 @@ class Source:
             if not reading.count:
                 return lost
 
+    def _try_refused_again(self, limit: int | None = None) -> None:
+        """The next round sends again what the target refused, at most ``limit`` entries of a zone."""
+        for key, ledger in self._out.ledgers.items():
+            refused = self._tally.refused_keys(key)
+            if refused:
+                keys = ledger.keys
+                ledger.forget(keys[among(keys, refused)][:limit])
+
     async def _hand_over(self, events: EventSocket) -> None:
         """The last dump and difference, answered, while the target reads its zones back a last time.
 
         What the target refused gets one more try.
         """
-        for key, ledger in self._out.ledgers.items():
-            refused = self._tally.refused_keys(key)
-            if refused:
-                keys = ledger.keys
-                ledger.forget(keys[among(keys, refused)])
+        self._try_refused_again()
         async with asyncio.TaskGroup() as group:
             verifying = group.create_task(self._verify())
             await self._follow(events)

@@ -51,11 +51,11 @@ class Copies:
         return self._locks.setdefault(udn, Lock())
 
     def keep(self, udn: str, zones: tuple[ZoneRef, ...]) -> None:
-        """These zones have been copied by a standing stream."""
-        self._kept[udn] = zones
+        """These zones are copied by a stream; those of others that were noted before stay."""
+        self._kept[udn] = tuple(dict.fromkeys((*self.kept(udn), *zones)))
 
     def kept(self, udn: str) -> tuple[ZoneRef, ...]:
-        """The zones of a UDN that a standing stream has copied here; none: this is no standby of it."""
+        """The zones of a UDN that streams have copied here; none: nothing of it came here."""
         return self._kept.get(udn, ())
 
     def of(self, udn: str, zone_key: str) -> Ledger:

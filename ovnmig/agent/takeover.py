@@ -1,7 +1,8 @@
-"""What a standby does the moment its gateway port is claimed here: young sessions become usable.
+"""What an agent does the moment a gateway port is claimed here: young sessions become usable.
 
 An entry that is known from its birth alone says SYN_SENT, and the kernel would judge the next packet of its
-session invalid. The source's next dump would have told its state; there will be none.
+session invalid. The source's next dump would tell its state: after a crash there will be none, and after the
+last difference of a move it comes too late for sessions that open at that moment.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Takeover:
-    """Makes copies of opening sessions established, on a claim of a gateway that is replicated to here."""
+    """Makes copies of opening sessions established, on a claim of a gateway whose entries came here."""
 
     def __init__(
         self,

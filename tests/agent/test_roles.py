@@ -32,3 +32,10 @@ def test_only_flows_that_were_seen_tell_that_the_gateway_is_elsewhere(seen: bool
     roles = Roles(Fence())
     roles.watch(lambda _: seen)
     assert roles.surely_elsewhere("blue") is sure
+
+
+@pytest.mark.parametrize(("seen", "here"), [(None, False), (True, True), (False, False)])
+def test_only_flows_that_were_seen_tell_that_the_gateway_is_here(seen: bool | None, here: bool) -> None:
+    roles = Roles(Fence())
+    roles.watch(lambda _: seen)
+    assert roles.owner("blue") is here

@@ -32,10 +32,12 @@ def test_copies_are_kept_apart_by_udn_and_zone() -> None:
     assert [len(copies.of(*key)) for key in (("blue", "snat:r"), *others)] == [2, 0, 0]
 
 
-def test_the_zones_of_a_standing_stream_are_remembered_by_udn() -> None:
-    copies, zone = Copies(), ZoneRef(ZoneKind.SNAT, "r")
+def test_the_zones_of_all_streams_are_remembered_by_udn() -> None:
+    copies, zone, port = Copies(), ZoneRef(ZoneKind.SNAT, "r"), ZoneRef(ZoneKind.PORT, "vm 1")
     copies.keep("blue", (zone,))
-    assert (copies.kept("blue"), copies.kept("red")) == ((zone,), ())
+    copies.keep("blue", (port,))
+    copies.keep("blue", (zone,))
+    assert (copies.kept("blue"), copies.kept("red")) == ((zone, port), ())
     assert copies.lock("blue") is copies.lock("blue")
     assert copies.lock("blue") is not copies.lock("red")
 
