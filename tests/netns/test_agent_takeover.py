@@ -1,0 +1,59 @@
+"""Sessions that open in the very moment of a hand-over: their copies are usable where the gateway is then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ovnmig.conntrack import NetlinkSocket, entries, read_zone
+from ovnmig.core.transfer import AnnounceOrder, TransferState
+from ovnmig.drivers.node_agent import NodeAgents
+from tests.netns.bridges import Bridges, bridges
+from tests.netns.model import SYN_SENT, TCP, ZONES, Session
+from tests.netns.nodes import Site, eventually, reached, site
+from tests.netns.spaces import inside
+
+pytestmark = pytest.mark.timeout(120)
+ARM = AnnounceOrder("m1", "blue", 1, "cr-ext", "ln", "0a:58:ac:10:01:64", ("172.16.1.100",))
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Site, dict[str, Bridges]]]:
+    with site("a", "b") as where, bridges(where) as switches:
+        yield where, switches
+
+
+def states(where: Site) -> dict[int | None, str]:
+    """State of each TCP copy on b by its source port."""
+    with inside(where["b"].space, NetlinkSocket) as socket:
+        found = [one for group in read_zone(socket, ZONES["b"]) for one in entries(group)]
+    return {one.sport: one.state for one in found}
+
+
+def test_copies_of_opening_sessions_are_established_from_the_claim_on(
+    pair: tuple[Site, dict[str, Bridges]],
+) -> None:
+    where, switches = pair
+
+    def open_on_a(port: int) -> None:
+        assert Session(2, TCP, port, port + 1000).create(where["a"].space, ZONES["a"], SYN_SENT) == 0
+
+    async def scenario(agents: NodeAgents) -> None:
+        async def there() -> dict[int | None, str]:
+            return states(where)
+
+        switches["a"].claim()
+        await agents.arm("b", ARM)
+        await agents.start_transfer("a", where.order())
+        await reached(agents, "a", "m1", TransferState.IN_STEP)
+        await agents.finish_transfer("a", "m1")
+        open_on_a(2000)
+        assert await eventually(there) == {2000: "SYN_SENT"}, "nothing is made of it before the claim"
+        switches["a"].release()
+        switches["b"].claim()
+        await eventually(there, lambda found: found == {2000: "ESTABLISHED"})
+        open_on_a(2001)
+        await eventually(there, lambda found: found == {2000: "ESTABLISHED", 2001: "ESTABLISHED"})
+
+    where.drive(scenario)
