@@ -1,8 +1,8 @@
 """Random traffic, losses, restarts and take-overs: whatever happened, both tables are the same in the end.
 
 Of a dozen seeds ten left differences while a restarted standby kept what had ended, and four while it refused
-what such entries stood in the way of. `OVNMIG_MODEL_SEEDS=1000-1100` plays those seeds instead of the few that
-are always played.
+what such entries stood in the way of. `OVNMIG_MODEL_SEEDS=1000-1100` plays those seeds instead of the few
+that are always played.
 """
 
 from __future__ import annotations
