@@ -27,6 +27,7 @@ class _Sent:
     zone: str
     batch: Batch
     first: bool
+    mode: str
 
 
 class Sender:
@@ -80,7 +81,7 @@ class Sender:
             for chosen, first in zip(self._tally.fresh(zone, part), (True, False), strict=True):
                 if len(chosen):
                     fields = {"zone": self.indexes[zone], "mode": mode}
-                    await self._send(Kind.ENTRIES, fields, encode(chosen), _Sent(zone, chosen, first))
+                    await self._send(Kind.ENTRIES, fields, encode(chosen), _Sent(zone, chosen, first, mode))
 
     async def ended(self, zone: str, batch: Batch) -> None:
         """Send records of entries that ended on the source."""
@@ -126,7 +127,8 @@ class Sender:
             if frame.kind is Kind.SYNCED:
                 self._synced[frame.seq] = frame
             elif sent is not None:
-                self._tally.settle(sent.zone, sent.batch, sent.first, frame, not_applied(frame))
+                over = sent.mode == "upgrade"
+                self._tally.settle(sent.zone, sent.batch, sent.first, frame, not_applied(frame), over)
             self._changed.set()
 
     async def _send(self, kind: Kind, fields: dict[str, Any], data: bytes, sent: _Sent | None) -> int:

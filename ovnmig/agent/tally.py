@@ -28,8 +28,9 @@ class Tally:
     """Fates of a transfer's entries.
 
     A batch is split with :meth:`fresh` before it is sent, so that an answer is either about entries never
-    sent before, whose counts are added, or about ones that have a fate already. Of those only a refused or
-    lost one can change its fate, to created.
+    sent before, whose counts are added, or about ones that have a fate already. Of those a refused or lost
+    one can change its fate to created, and any to refused: its tuple may have been born again with another
+    translation, which something on the target stands in the way of.
     """
 
     def __init__(self) -> None:
@@ -63,26 +64,47 @@ class Tally:
         self._count(first, -1)
 
     def settle(
-        self, zone_key: str, batch: Batch, first: bool, ack: Frame, not_applied: Mapping[int, str]
+        self,
+        zone_key: str,
+        batch: Batch,
+        first: bool,
+        ack: Frame,
+        not_applied: Mapping[int, str],
+        over: bool = False,
     ) -> None:
-        """Take the target's answer about a batch."""
+        """Take the target's answer about a batch. ``over``: after the hand-over, when the target's own entry
+        counts and a refusal changes no fate."""
         if first:
             self._waiting -= len(batch)
             for name in self._fates:
                 self._fates[name] += ack.number(name, 0)
             self._refused.update({(zone_key, key): reason for key, reason in not_applied.items()})
-        elif self._refused or self._lost:
+        elif self._refused or self._lost or (not_applied and not over):
             for key in batch.keys().tolist():
                 entry = (zone_key, key)
                 if key in not_applied:
-                    if entry in self._refused:
-                        self._refused[entry] = not_applied[key]
+                    self._refuse(entry, not_applied[key], over)
                 elif self._refused.pop(entry, None) is not None or entry in self._lost:
                     self._lost.discard(entry)
                     self._fates["created"] += 1
         for word in ack.items("refused"):
             if isinstance(word, str) and word not in self.words and len(self.words) < NAMED_MAX:
                 self.words.append(word)
+
+    def _refuse(self, entry: tuple[str, int], reason: str, over: bool) -> None:
+        """An entry that has a fate was refused when it was sent again."""
+        if entry not in self._refused:
+            if over:
+                return
+            if entry in self._lost:
+                self._lost.discard(entry)
+            else:
+                # Which of them it had is not remembered; the sum is what has to be right.
+                fate = next((name for name, count in self._fates.items() if count), None)
+                if fate is None:
+                    return
+                self._fates[fate] -= 1
+        self._refused[entry] = reason
 
     def lose(self, entries: Iterable[tuple[str, int]]) -> None:
         """The target's kernel accepted these (zone, key), yet never had them when its zone was read back."""

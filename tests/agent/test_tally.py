@@ -61,6 +61,24 @@ def test_a_refused_entry_that_gets_in_later_is_created() -> None:
     assert tally.counts() == Counts(read=2, created=1, refused={"held": 1}, kinds={"tcp/4": 2})
 
 
+def test_a_session_born_again_that_is_refused_is_refused_and_tried_again() -> None:
+    tally = Tally()
+    send(tally, {1, 2}, {})
+    send(tally, {1}, {1: "held"})
+    assert tally.counts() == Counts(read=2, created=1, refused={"held": 1}, kinds={"tcp/4": 2})
+    assert tally.refused_keys("z") == {KEYS[1]}
+    tally.lose([("z", KEYS[2])])
+    send(tally, {2}, {2: "full"})
+    assert tally.counts() == Counts(read=2, refused={"held": 1, "full": 1}, kinds={"tcp/4": 2})
+
+
+def test_after_the_hand_over_a_refusal_changes_nothing() -> None:
+    tally = Tally()
+    send(tally, {1}, {})
+    tally.settle("z", pick({1}), False, ack(), {KEYS[1]: "held"}, over=True)
+    assert tally.counts() == Counts(read=1, created=1, kinds={"tcp/4": 1})
+
+
 def test_the_same_tuple_in_two_zones_is_two_entries() -> None:
     tally = Tally()
     send(tally, {1}, {1: "full"}, "x")
