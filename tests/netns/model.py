@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 from collections.abc import Mapping
@@ -147,7 +148,8 @@ class World:
             if session.key in self.live or (family, proto, session.nat_port) in used:
                 continue
             state = self.random.choice((SYN_SENT, ESTABLISHED))
-            assert session.create(self.space(self.owner), ZONES[self.owner], state) == 0
+            refused = session.create(self.space(self.owner), ZONES[self.owner], state)
+            assert not refused, "\n".join([*self.story, f"{session} could not begin: {os.strerror(refused)}"])
             used.add((family, proto, session.nat_port))
             self.live[session.key] = session
 
@@ -225,6 +227,7 @@ class World:
         while (said := await self.look()) not in ("copying", "in-step", "connecting"):
             self.story.append(f"  look: {said}")
             await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)  # what the stream of the old epoch had in hand is written by then
         there = k.table(self.space(new), ZONES[new])
         orig = {self.path_key(one): one for one in self.live.values()}
         self.live = {one.key: one for key, one in orig.items() if key in there}
