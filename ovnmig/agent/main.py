@@ -19,6 +19,7 @@ from ovnmig.agent import ovs
 from ovnmig.agent.announce import Announcements
 from ovnmig.agent.app import create_app
 from ovnmig.agent.faults import Faults
+from ovnmig.agent.gate import Gates
 from ovnmig.agent.localdb import LocalDatabase, LocalDatabaseError
 from ovnmig.agent.node import Node
 from ovnmig.agent.parts import Parts
@@ -90,9 +91,10 @@ async def _serve(settings: AgentSettings, database: LocalDatabase) -> None:
             chassis, settings.ovs_rundir, lambda: database.view, orders, background.spawn, takeover.claimed
         )
         roles.watch(announcements.resident)
+        gates = Gates(chassis, settings.ovs_rundir, lambda: database.view)
         parts = Parts(
             Node(chassis, lambda: database.view, worker),
-            Transfers(chassis, files, lambda: database.view, copies, orders, background.spawn, faults),
+            Transfers(chassis, files, lambda: database.view, copies, orders, background.spawn, faults, gates),
             announcements,
             streams,
             stream_port,

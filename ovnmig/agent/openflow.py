@@ -1,4 +1,4 @@
-"""The little of OpenFlow 1.3 to 1.5 that announcing needs, as bytes without I/O.
+"""The little of OpenFlow 1.3 to 1.5 that an agent needs, as bytes without I/O.
 
 Packet-out in at a port, and flow monitors (OpenFlow 1.4 and newer; Open vSwitch 2.16 and newer): the switch
 sends the flows that match now and then every change, so nothing has to be polled. Numbers are those of the
@@ -35,7 +35,13 @@ _NICIRA = 0x2320
 _NXAST_CT, _NXAST_NAT = 35, 36
 _CT_HEAD_LENGTH = 24
 _CT_COMMIT = 1
-_OXM_IN_PORT, _OXM_ETH_TYPE, _OXM_IPV4_DST, _OXM_IPV6_DST = 0, 5, 12, 27
+_OXM_IN_PORT, _OXM_ETH_TYPE, _OXM_IP_PROTO, _OXM_IPV4_DST, _OXM_IPV6_DST = 0, 5, 10, 12, 27
+ETH_DST: Final = 3
+ETH_SRC: Final = 4
+_NXM_1, _NXM_TCP_FLAGS = 1, 34
+_SYN, _ACK = 0x02, 0x10
+_FLOW_ADD, _FLOW_DELETE = 0, 3
+_WHOLE_COOKIE = (1 << 64) - 1
 
 
 class OpenFlowError(Exception):
@@ -50,6 +56,7 @@ class Type(IntEnum):
     ECHO_REQUEST = 2
     ECHO_REPLY = 3
     PACKET_OUT = 13
+    FLOW_MOD = 14
     MULTIPART_REQUEST = 18
     MULTIPART_REPLY = 19
     BARRIER_REQUEST = 20
@@ -86,6 +93,18 @@ class FlowUpdate:
     key: tuple[int, int, bytes]
     destination: IPv4Address | IPv6Address | None
     unsnat: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlowMod:
+    """A flow of table 0 that drops what it matches; ``delete``: it and its like go. ``hard_timeout_s`` 0: it
+    stays."""
+
+    cookie: int
+    match: bytes
+    priority: int = 0
+    hard_timeout_s: int = 0
+    delete: bool = False
 
 
 def pack(version: int, kind: Type, xid: int, body: bytes = b"") -> bytes:
@@ -140,6 +159,25 @@ def packet_out(version: int, xid: int, in_port: int, frame: bytes) -> bytes:
     else:
         head = struct.pack("!IIH6x", _NO_BUFFER, in_port, len(actions))
     return pack(version, Type.PACKET_OUT, xid, head + actions + frame)
+
+
+def flow_mod(version: int, xid: int, change: FlowMod) -> bytes:
+    """Add a flow that drops what it matches, or delete all that have its cookie and match no less."""
+    command = _FLOW_DELETE if change.delete else _FLOW_ADD
+    table = _ALL_TABLES if change.delete else 0
+    mask = _WHOLE_COOKIE if change.delete else 0
+    times = (0, change.hard_timeout_s, change.priority)
+    head = struct.pack("!QQBBHHH", change.cookie, mask, table, command, *times)
+    head += struct.pack("!IIIHH", _NO_BUFFER, _ANY, _ANY, 0, 0)
+    return pack(version, Type.FLOW_MOD, xid, head + change.match)
+
+
+def tcp_openings(eth_field: int, mac: bytes, ipv6: bool) -> bytes:
+    """The match of TCP packets with SYN and without ACK from (ETH_SRC) or to (ETH_DST) a MAC address."""
+    flags = struct.pack("!HBB", _NXM_1, _NXM_TCP_FLAGS << 1 | 1, 4) + struct.pack("!HH", _SYN, _SYN | _ACK)
+    eth_type = b"\x86\xdd" if ipv6 else b"\x08\x00"
+    fields = [(eth_field, mac), (_OXM_ETH_TYPE, eth_type), (_OXM_IP_PROTO, b"\x06")]
+    return _match(fields, flags)
 
 
 def monitor_destination(version: int, xid: int, monitor_id: int, address: IPv4Address | IPv6Address) -> bytes:
@@ -233,7 +271,8 @@ def _walk(data: bytes) -> Iterator[tuple[int, bytes]]:
         offset += (length + 7) // 8 * 8
 
 
-def _match(fields: list[tuple[int, bytes]]) -> bytes:
+def _match(fields: list[tuple[int, bytes]], more: bytes = b"") -> bytes:
     oxm = b"".join(struct.pack("!HBB", 0x8000, number << 1, len(value)) + value for number, value in fields)
+    oxm += more
     length = 4 + len(oxm)
     return struct.pack("!HH", 1, length) + oxm + bytes(-length % 8)

@@ -1,4 +1,4 @@
-"""A connection to one bridge's management socket that stays open: packet-out and flow monitors.
+"""A connection to one bridge's management socket that stays open: packet-out, flow monitors, flows.
 
 An open connection matters: starting a program for it costs more than the whole move of a gateway.
 """
@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from ovnmig.agent import openflow
-from ovnmig.agent.openflow import FlowUpdate, Message, OpenFlowError, Type
+from ovnmig.agent.openflow import FlowMod, FlowUpdate, Message, OpenFlowError, Type
 
 _ANSWER_TIMEOUT_S = 5.0
 _READ = 1 << 16
@@ -57,6 +57,12 @@ class Switch:
         """Inject frames at a port and return once the switch has taken them. Raises OpenFlowError."""
         for frame in frames:
             self._writer.write(openflow.packet_out(self.version, self._next_xid(), in_port, frame))
+        await self.barrier()
+
+    async def change(self, flows: Iterable[FlowMod]) -> None:
+        """Add and delete flows and return once it is done. Raises OpenFlowError."""
+        for flow in flows:
+            self._writer.write(openflow.flow_mod(self.version, self._next_xid(), flow))
         await self.barrier()
 
     async def barrier(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ovnmig.agent import link
 from ovnmig.agent.faults import Faults
 from ovnmig.agent.frames import FrameError
+from ovnmig.agent.gate import Gates
 from ovnmig.agent.link import Link, LinkLost, PeerRefused
 from ovnmig.agent.localdb import LocalView
 from ovnmig.agent.sender import Sender
@@ -140,6 +141,7 @@ class Transfers:
         fence: Fence,
         spawn: Spawn,
         faults: Faults | None = None,
+        gates: Gates | None = None,
     ) -> None:
         self._chassis = chassis
         self._files = files
@@ -148,6 +150,7 @@ class Transfers:
         self._fence = fence
         self._spawn = spawn
         self._faults = faults or Faults()
+        self._gates = gates
         self._jobs: dict[str, Job] = {}
 
     def __len__(self) -> int:
@@ -216,6 +219,8 @@ class Transfers:
         job = self._jobs.get(transfer_id)
         if job is None:
             return None
+        if job.order.gate and self._gates and not job.final.is_set():
+            await self._gates.close(job.order.gate)
         job.final.set()
         try:
             async with asyncio.timeout(FINAL_TIMEOUT_S):
@@ -235,6 +240,8 @@ class Transfers:
         if job is not None and job.task is not None:
             job.task.cancel()
             await asyncio.wait([job.task])
+        if job is not None and job.order.gate and self._gates and job.final.is_set():
+            await self._gates.open(job.order.gate)
 
     async def _run(self, job: Job) -> None:
         failures = 0

@@ -5,16 +5,19 @@ from __future__ import annotations
 from ovnmig.core import legs
 from ovnmig.core.migration import MigrationRecord
 from ovnmig.core.topology import gateway_names
-from ovnmig.core.transfer import AnnounceOrder, Peer, ReadinessOrder, TransferOrder
+from ovnmig.core.transfer import AnnounceOrder, Gate, Peer, ReadinessOrder, TransferOrder
 from ovnmig.core.udn import UdnSpec
 
 
 def transfer(
-    plan: legs.LegPlan, record: MigrationRecord, epoch: int, host: str, stream_port: int
+    plan: legs.LegPlan, record: MigrationRecord, spec: UdnSpec, epoch: int, host: str, stream_port: int
 ) -> TransferOrder:
     """The order to the leg's source agent. ``host``: the receiving chassis' encap address."""
     peer = Peer(plan.target, host, stream_port)
-    return TransferOrder(plan.id, record.udn, epoch, peer, plan.zones, migration=record.id)
+    gate = (
+        Gate(spec.external_mac, gateway_names(spec).localnet_port) if plan.leg is legs.Leg.GATEWAY else None
+    )
+    return TransferOrder(plan.id, record.udn, epoch, peer, plan.zones, migration=record.id, gate=gate)
 
 
 def readiness(record: MigrationRecord, spec: UdnSpec, datapath: str) -> ReadinessOrder:

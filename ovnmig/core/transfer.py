@@ -66,6 +66,14 @@ class Peer:
     port: int
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The gateway as its provider bridge knows it: MAC address of its port, and its localnet port."""
+
+    mac: str
+    localnet_port: str
+
+
 class TransferState(StrEnum):
     """Where a transfer stands on its source agent."""
 
@@ -87,7 +95,9 @@ class TransferOrder:
     ``keep``: a standing transfer. It stays in step for good, is mended for as long as it takes, and what is
     not on the source any more leaves the target too, also after a break. A target that owns the gateway
     itself refuses it. ``migration`` is the id of the migration it is part of (none: a standing transfer),
-    ``deployment`` whose controller gave it: by these an order nobody asks for any more is found.
+    ``deployment`` whose controller gave it: by these an order nobody asks for any more is found. ``gate``:
+    from the final delta on, for some seconds, no TCP connection is opened through this gateway of the source;
+    clients try again and meet the target's.
     """
 
     id: str
@@ -98,6 +108,7 @@ class TransferOrder:
     keep: bool = False
     migration: str = ""
     deployment: str = ""
+    gate: Gate | None = None
 
     def same_work(self, other: TransferOrder) -> bool:
         """Whether both ask for the same, whoever gave them and when."""

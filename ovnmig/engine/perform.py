@@ -131,7 +131,8 @@ class Performer:
         if chassis is None or not chassis.encap_ips:
             raise AgentUnreachable(f"chassis {plan.target} has no encap address in the Southbound database")
         node = await self._agents.node(plan.target)
-        order = orders.transfer(plan, job.record, job.epoch, chassis.encap_ips[0], node.stream_port)
+        host, port = chassis.encap_ips[0], node.stream_port
+        order = orders.transfer(plan, job.record, job.spec, job.epoch, host, port)
         return await self._agents.start_transfer(plan.source, order)
 
     async def _arm(self, job: Job) -> Armed:

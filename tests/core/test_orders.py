@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from ovnmig.core import legs, orders
 from ovnmig.core.legs import Leg
 from ovnmig.core.transfer import Peer
@@ -11,11 +13,21 @@ SPEC = worlds.spec()
 
 def test_a_transfer_order_names_the_peer_and_carries_the_epoch() -> None:
     plan = legs.plan(a_record(), Leg.GATEWAY, "ovnmig-blue", "dp")
-    order = orders.transfer(plan, a_record(), 12, "192.0.2.2", 8789)
+    order = orders.transfer(plan, a_record(), SPEC, 12, "192.0.2.2", 8789)
     assert (order.id, order.udn, order.epoch) == ("m1", "blue", 12)
     assert order.peer == Peer("B", "192.0.2.2", 8789)
     assert order.zones == plan.zones
     assert (order.migration, order.keep) == ("m1", False)
+
+
+@pytest.mark.parametrize("leg", list(Leg))
+def test_only_the_gateways_own_leg_holds_back_new_connections(leg: Leg) -> None:
+    plan = legs.plan(a_record(), leg, "ovnmig-blue", "dp")
+    order = orders.transfer(plan, a_record(), SPEC, 12, "192.0.2.2", 8789)
+    assert (order.gate is not None) is (leg is Leg.GATEWAY)
+    if order.gate:
+        announced = orders.announcement("m1", SPEC, 12)
+        assert (order.gate.mac, order.gate.localnet_port) == (announced.mac, announced.localnet_port)
 
 
 def test_readiness_asks_for_what_the_migration_needs() -> None:

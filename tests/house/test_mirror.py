@@ -9,6 +9,7 @@ from tests.house.tree import ROOT, tracked
 # Module -> the test file that tests it, where that is not the mirrored one.
 ELSEWHERE: dict[str, str] = {
     "ovnmig/agent/announce.py": "tests/netns/test_agent_announce.py",
+    "ovnmig/agent/gate.py": "tests/netns/test_agent_gate.py",
     "ovnmig/agent/contract.py": "tests/agent/test_app.py",
     "ovnmig/agent/link.py": "tests/netns/test_agent_stream.py",
     "ovnmig/agent/localdb.py": "tests/netns/test_agent_announce.py",
