@@ -4,11 +4,10 @@ SCENE ?= moves
 VM ?= namespace
 STAGES ?=
 BENCH ?=
-MOVES ?= 6
 SESSIONS ?= 100
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo gap test check contract bench clean
+.PHONY: help demo gap soak test check contract bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -19,7 +18,11 @@ demo: ## sessions of migrating VMs on real OVN, with controls that die (SUITE=bo
 
 gap: ## how long a gateway's move interrupts traffic, beside plain OVN's; two minutes (MOVES=6 SESSIONS=100)
 	@devenv/bootstrap
-	@devenv/sandbox demo --suite $(SUITE) --scene gap -- --moves $(MOVES) --sessions $(SESSIONS)
+	@devenv/sandbox demo --suite $(SUITE) --scene gap -- --moves $(or $(MOVES),6) --sessions $(SESSIONS)
+
+soak: ## a VM and its gateway go round and round while things break; half an hour (MOVES=200 SESSIONS=100)
+	@devenv/bootstrap
+	@devenv/sandbox demo --suite $(SUITE) --scene soak -- --moves $(or $(MOVES),200) --sessions $(SESSIONS)
 
 test: ## every check and every test, the sandbox ones too (STAGES="core unit" runs only those)
 	@devenv/bootstrap

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from devenv.demo import crash, gap, picture, report, rest
+from devenv.demo import crash, gap, picture, report, rest, soak
 from devenv.demo.judge import Move, describe, wire_counts
 from devenv.demo.moves import leg
 from devenv.demo.plan import AFTER_MOVE_S, BASELINE_S, RUNS, Run, expectation
@@ -109,16 +109,25 @@ def main() -> int:
     """Exit codes: 0 everything went as expected, 1 something did not, 2 the demo could not be played."""
     parser = argparse.ArgumentParser(prog="devenv.demo", description=__doc__)
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder of report.json; gap.json goes beside it"
+        "--out", type=Path, required=True, help="folder of report.json; gap.json and soak.json go beside it"
     )
-    parser.add_argument("--scene", default="moves", choices=("moves", "crash", "gap"), help="what is played")
+    parser.add_argument(
+        "--scene", default="moves", choices=("moves", "crash", "gap", "soak"), help="what is played"
+    )
     parser.add_argument("--vm", default="namespace", choices=("namespace", "qemu"), help="what the VMs are")
     parser.add_argument("--runs", default="", help="which runs, by name; all by default")
-    parser.add_argument("--moves", type=int, default=6, help="how many moves the gap is measured in")
-    parser.add_argument("--sessions", type=int, default=100, help="in how many sessions the gap is measured")
+    parser.add_argument(
+        "--moves", type=int, default=6, help="how many moves the gap is measured in, or a soak makes"
+    )
+    parser.add_argument(
+        "--sessions",
+        type=int,
+        default=100,
+        help="in how many sessions the gap is measured, or how many a soak keeps open",
+    )
     args = parser.parse_args()
     if min(args.moves, args.sessions) < 1:
-        parser.error("the gap needs at least one move and one session")
+        parser.error("at least one move and one session are needed")
     if args.scene != "moves" and args.vm != "namespace":
         parser.error("only the moves are played with real VMs")
     known = list(crash.RUNS) if args.scene == "crash" else [r.name for r in RUNS]
@@ -131,6 +140,10 @@ def main() -> int:
             told = versions(stage, args.vm) | gap.play(stage, args.moves, args.sessions, say)
             report.write(told, args.out.parent, "gap")
             return gap.verdict(told)
+        if args.scene == "soak":
+            told = versions(stage, args.vm) | soak.play(stage, args.moves, args.sessions, say)
+            report.write(told, args.out.parent, "soak")
+            return done_well(soak.verdict(told))
         with tempfile.TemporaryDirectory(prefix="demo-") as scratch:
             done: dict[str, Any] = {**versions(stage, args.vm), "runs": []}
             for name in (name for name in known if name in wanted):
@@ -150,6 +163,11 @@ def main() -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     problems = [f"{run['name']}: {text}" for run in done["runs"] for text in report.run_problems(run)]
+    return done_well(problems)
+
+
+def done_well(problems: list[str]) -> int:
+    """The last word: exit code 0 without a problem, else 1 after a line for each."""
     for text in problems:
         print(f"! {text}")
     say(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from devenv.demo import rest
 from devenv.guest import outside, ovn, qemu, shell, vm, vmrecord
@@ -43,8 +45,10 @@ class Stage:
             raise shell.ClusterError(f"the demo needs three chassis, this cluster has {len(names)}")
         return cls(plan, dict(zip("abc", names, strict=False)))
 
-    def build_vms(self, letter: str = "a", kind: str = "namespace") -> None:
-        """The switch and three VMs of that kind on that chassis."""
+    def build_vms(
+        self, letter: str = "a", kind: str = "namespace", places: Mapping[str, str] | None = None
+    ) -> None:
+        """The switch and three VMs of that kind on that chassis, or each on the one of ``places``."""
         ovn.nbctl(self.plan, "ls-add", SWITCH)
         for name in VMS:
             vm.add(
@@ -53,7 +57,7 @@ class Stage:
                 addresses=addresses(name),
                 gateways=GATEWAYS,
                 chassis=tuple(self.chassis.values()),
-                on=self.chassis[letter],
+                on=self.chassis[(places or {}).get(name, letter)],
                 switch=SWITCH,
                 kind=kind,
             )
@@ -70,9 +74,9 @@ class Stage:
                 vm.delete(name)
         ovn.nbctl(self.plan, "--if-exists", "ls-del", SWITCH)
 
-    def create_gateway(self, *, follow: bool, replication: str = "none") -> None:
-        """ovnmig's gateway for the switch, owned by chassis a."""
-        body = {
+    def gateway(self, *, follow: bool, replication: str = "none") -> dict[str, Any]:
+        """What the demo wants of its UDN, as REST takes it."""
+        return {
             "name": SWITCH,
             "switch": SWITCH,
             "subnets": SUBNETS,
@@ -84,7 +88,10 @@ class Stage:
             "chassis": list(self.chassis.values()),
             "replication": replication,
         }
-        rest.call("POST", "/v1/udns", body)
+
+    def create_gateway(self, *, follow: bool, replication: str = "none") -> None:
+        """ovnmig's gateway for the switch, owned by chassis a."""
+        rest.call("POST", "/v1/udns", self.gateway(follow=follow, replication=replication))
         here = self.chassis["a"]
         rest.wait(f"gateway on {here}", rest.udn_path(SWITCH), lambda udn: udn["owner"] == here, 30)
 

@@ -51,10 +51,10 @@ class Program:
         except BrokenPipeError:
             return
 
-    def results(self) -> Any:
+    def results(self, timeout_s: float = 30.0) -> Any:
         """End it and read what it noted."""
         self.tell("quit")
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=timeout_s)
         if not self.result.exists():
             raise shell.ClusterError(
                 f"a traffic program died: {self.log.read_text(errors='replace')[-1500:]}"

@@ -151,7 +151,9 @@ def build_parser() -> argparse.ArgumentParser:
     demo = verbs.add_parser(
         "demo", parents=[named, made], help="play the demo (starts a sandbox when none runs)"
     )
-    demo.add_argument("--scene", choices=("moves", "crash", "gap"), help="what is played (default: moves)")
+    demo.add_argument(
+        "--scene", choices=("moves", "crash", "gap", "soak"), help="what is played (default: moves)"
+    )
     demo.add_argument("words", nargs="*", metavar="-- ARG", help="handed on to the demo")
     build = verbs.add_parser("build", help="build what the cache lacks and boot nothing")
     build.add_argument("--suite", help="which suite's images (default trixie)")
