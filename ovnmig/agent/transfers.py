@@ -219,7 +219,7 @@ class Transfers:
         job = self._jobs.get(transfer_id)
         if job is None:
             return None
-        if job.order.gate and self._gates and not job.final.is_set():
+        if job.order.gate and self._gates:
             await self._gates.close(job.order.gate)
         job.final.set()
         try:

@@ -67,6 +67,9 @@ def test_a_closed_gate_drops_what_opens_a_connection_and_nothing_else(bridges: S
         assert not dropped(bridges, tcp(MAC, other, "syn|ack", kind))
         assert not dropped(bridges, tcp(MAC, other, "ack", kind))
         assert not dropped(bridges, tcp(other, "02:00:00:00:00:02", "syn", kind))
+    tagged = f"in_port=up1,dl_src={MAC},dl_dst={other},dl_vlan=10,dl_vlan_pcp=0,tcp,tcp_flags="
+    assert dropped(bridges, f"{tagged}syn")
+    assert not dropped(bridges, f"{tagged}ack")
     assert not dropped(bridges, f"in_port=up1,dl_src={MAC},dl_dst={other},udp")
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from ovnmig.agent.gate import COOKIE
 from ovnmig.conntrack import NetlinkSocket, entries, read_zone
-from ovnmig.core.transfer import AnnounceOrder, TransferState
+from ovnmig.core.transfer import AnnounceOrder, Gate, TransferState
 from ovnmig.drivers.node_agent import NodeAgents
 from tests.netns.bridges import Bridges, bridges
 from tests.netns.model import SYN_SENT, TCP, ZONES, Session
 from tests.netns.nodes import Site, eventually, reached, site
-from tests.netns.spaces import inside
+from tests.netns.spaces import inside, run
 
 pytestmark = pytest.mark.timeout(120)
 ARM = AnnounceOrder("m1", "blue", 1, "cr-ext", "ln", "0a:58:ac:10:01:64", ("172.16.1.100",))
@@ -29,6 +31,31 @@ def states(where: Site) -> dict[int | None, str]:
     with inside(where["b"].space, NetlinkSocket) as socket:
         found = [one for group in read_zone(socket, ZONES["b"]) for one in entries(group)]
     return {one.sport: one.state for one in found}
+
+
+def gate_flows(where: Site) -> int:
+    """Flows of a's gate on its provider bridge."""
+    bridge = f"unix:{where['a'].rundir}/br-ex.mgmt"
+    told = run("ovs-ofctl", "-O", "OpenFlow15", "dump-flows", bridge, f"cookie={COOKIE:#x}/-1")
+    return told.count("cookie=")
+
+
+def test_the_gate_is_closed_from_the_final_delta_until_the_transfer_ends(
+    pair: tuple[Site, dict[str, Bridges]],
+) -> None:
+    where, _ = pair
+    order = replace(where.order(), gate=Gate(ARM.mac, ARM.localnet_port))
+
+    async def scenario(agents: NodeAgents) -> tuple[int, int, int]:
+        await agents.start_transfer("a", order)
+        await reached(agents, "a", "m1", TransferState.IN_STEP)
+        before = gate_flows(where)
+        await agents.finish_transfer("a", "m1")
+        during = gate_flows(where)
+        await agents.end_transfer("a", "m1")
+        return before, during, gate_flows(where)
+
+    assert where.drive(scenario) == (0, 4, 0)
 
 
 def test_copies_of_opening_sessions_are_established_from_the_claim_on(
