@@ -75,6 +75,7 @@ def play(stage: Stage, moves: int, sessions: int, say: Say) -> dict[str, Any]:
         **counts,
         "leftovers": len(left),
         "leftover_list": left,
+        "rolled_back": mover.rolled_back,
         "drift_seen": mover.drift_seen,
         "flips_s": mover.flips_s,
         "steps": mover.log,

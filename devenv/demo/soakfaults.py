@@ -66,11 +66,12 @@ def no_entries_to(chassis: str) -> Iterator[None]:
         shell.on_node(chassis, ["nft", f"delete table {FILTER}"])
 
 
-def flip(stage: Stage, owner: str, other: str) -> float:
-    """A foreign writer gives the gateway away and back, five times; returns how long that took (seconds).
+def flip(stage: Stage, owner: str, other: str) -> tuple[float, str]:
+    """A foreign writer gives the gateway away and back, five times; returns how long that took (seconds) and
+    who has the highest priority in the end.
 
-    One ovn-nbctl a flip, begun before the last one has ended. Both are members of the set; no other UDN is
-    there.
+    One ovn-nbctl a flip, begun before the last one has ended, so the order is theirs. Both are members of the
+    set; no other UDN is there.
     """
     rows = {
         chassis: ovn.nbctl(
@@ -87,7 +88,12 @@ def flip(stage: Stage, owner: str, other: str) -> float:
             time.sleep(FLIP_EVERY_S)
     for one in done:
         one.result()
-    return time.monotonic() - began
+    took_s = time.monotonic() - began
+    ranks = {
+        chassis: int(ovn.nbctl(stage.plan, "get", "Gateway_Chassis", row, "priority"))
+        for chassis, row in rows.items()
+    }
+    return took_s, max(ranks, key=lambda chassis: ranks[chassis])
 
 
 def database(stage: Stage) -> Database:
