@@ -130,11 +130,15 @@ class Mover:
     def migrate(
         self, fault: str, source: str, target: str, teardown_s: float, transfer: str = "full"
     ) -> None:
-        """A migration that is carried through, whatever breaks on the way."""
+        """A migration that is carried through, whatever breaks on the way. One that is rolled back before the
+        VM moved has changed nothing: it is noted and begun anew."""
         plan, began = self.stage.plan, time.time()
         path = self.order(target, transfer)
         vm.plug(plan, ANCHOR, target)
-        self.reach(path, "ready")
+        if not self.prepared(path):
+            vm.unplug(ANCHOR, target)
+            self.settled(source)
+            return self.migrate(fault, source, target, teardown_s, transfer)
         if fault == "vm-arrives-late":
             time.sleep(LATE_S)
         elif fault == "target-ovn-controller-restarts":
