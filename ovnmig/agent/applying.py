@@ -141,14 +141,19 @@ class Applying:
     def _delete(self, zone: Zone, frame: Frame, form: str) -> int:
         ledger = self._copies.of(self._udn, zone.ref.key)
         socket, reader = self._worker.socket, self._worker.transformer
+        sent = self._sent.get(zone.ref.key)
         if form == "records":
             batch = decode(frame.data)
+            if sent is not None:
+                sent.remove(batch.keys())
             ours = batch.pick(ledger.holds(batch.keys()))
             chosen = ours.keys()
             ledger.forget(chosen)  # first: its end, which the kernel tells too, is no loss
             return delete_records(socket, ours, zone.number, reader)
         if form == "keys":
             keys = keys_of(frame.data)
+            if sent is not None:
+                sent.remove(keys)
             chosen = keys[ledger.holds(keys)]
         else:
             chosen = self._others(zone, ledger)

@@ -15,6 +15,7 @@ from tests.netns.bridges import Bridges, bridges
 from tests.netns.model import SYN_SENT, TCP, ZONES, Session
 from tests.netns.nodes import Site, eventually, reached, site
 from tests.netns.spaces import inside, run
+from tests.netns.test_agent_transfer import drop, fill, held, some
 
 pytestmark = pytest.mark.timeout(120)
 ARM = AnnounceOrder("m1", "blue", 1, "cr-ext", "ln", "0a:58:ac:10:01:64", ("172.16.1.100",))
@@ -83,4 +84,32 @@ def test_copies_of_opening_sessions_are_established_from_the_claim_on(
         open_on_a(2001)
         await eventually(there, lambda found: found == {2000: "ESTABLISHED", 2001: "ESTABLISHED"})
 
+    where.drive(scenario)
+
+
+def test_a_restarted_standby_forgets_what_ended_as_soon_as_it_knows_that_it_is_one(
+    pair: tuple[Site, dict[str, Bridges]],
+) -> None:
+    where, switches = pair
+
+    async def scenario(agents: NodeAgents) -> None:
+        async def there() -> int:
+            return len(held(where, "b", ZONES["b"]))
+
+        switches["a"].claim()
+        order = replace(where.order(), keep=True)
+        await agents.start_transfer("a", order)
+        await reached(agents, "a", "m1", TransferState.IN_STEP)
+        where["b"].kill_agent()
+        drop(where, "a", ZONES["a"], some(0, 20))
+        where["b"].start_agent()
+        await eventually(lambda: agents.node("b"))
+        await reached(agents, "a", "m1", TransferState.IN_STEP)
+        drop(where, "a", ZONES["a"], some(20, 30))
+        await eventually(there, lambda count: count == 40)
+        assert await there() == 40, "nobody told it yet whose the older ones are"
+        await agents.arm("b", ARM)
+        await eventually(there, lambda count: count == 20)
+
+    fill(where, "a", ZONES["a"], some(0, 50))
     where.drive(scenario)
