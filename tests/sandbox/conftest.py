@@ -21,12 +21,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.sandbox)
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TIMEOUT_S))
-    items.sort(key=lambda item: (not needs_bookworm(item.name), "test_soak" not in item.nodeid))
+    items.sort(key=lambda item: not needs_bookworm(item.name))
 
 
 def needs_bookworm(name: str) -> bool:
     """The other OVN's tests come first and together: its guest is booted once, and of two processes
-    that share the work one takes this long piece while the other one is busy with the soak and the rest."""
+    that share the work one takes this long piece while the other one is busy with all the small ones."""
     return "[bookworm" in name
 
 
