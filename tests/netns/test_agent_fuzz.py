@@ -4,8 +4,10 @@ good frame, and the agent goes on serving."""
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -151,7 +153,9 @@ def test_a_connection_that_ends_inside_a_frame_applies_nothing_of_it_and_the_age
         writer.write(frames.encode(hello()) + good(first, 1)[:-1])
         await writer.drain()
         writer.close()
-        await writer.wait_closed()
+        # The agent's WELCOME may come after this side has said goodbye: OpenSSL calls that an error.
+        with suppress(ssl.SSLError, ConnectionError):
+            await writer.wait_closed()
 
     inside(lone.wire, lambda: asyncio.run(cut()))
 
