@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from devenv.demo.plan import Session
-from tests.sandbox.cluster import CENTRAL, CHASSIS, Cluster, eventually
+from tests.sandbox.cluster import CHASSIS, Cluster, eventually
 from tests.sandbox.traffic import pair_sessions, playing
 from tests.sandbox.world import B, C, World
 
 POWER = "import sys; from devenv.guest import ovn, power; power.{verb}(ovn.current_plan(), sys.argv[1])"
-
-ALONE_S = 15
-"""Longer than any pause between two looks of a controller: agents and standbys are on their own."""
 
 
 @dataclass
@@ -131,54 +127,6 @@ def test_the_sessions_outlive_the_gateways_node_and_it_returns_as_a_standby(each
         assert standby["chassis"] == B
         world.settle(C)
         assert world.owner() == C
-
-
-@contextlib.contextmanager
-def no_controller(cluster: Cluster) -> Iterator[None]:
-    """ovnmig's controller is dead inside the block; a new one is ready after it."""
-    cluster.service("kill", CENTRAL)
-    try:
-        yield
-    finally:
-        cluster.service("start", CENTRAL)
-        cluster.rest.wait("the service ready", "/readyz", lambda answer: bool(answer["ready"]))
-
-
-def owns_in_sb(cluster: Cluster, port: str, chassis: str) -> bool:
-    """Whether the chassis has the port, asked where no controller is needed."""
-    find = ("--bare", "--columns")
-    bound = cluster.sbctl(*find, "chassis", "find", "Port_Binding", f"logical_port={port}").strip()
-    return (
-        bool(bound) and bound == cluster.sbctl(*find, "_uuid", "find", "Chassis", f"name={chassis}").strip()
-    )
-
-
-def test_a_take_over_without_a_controller_keeps_the_sessions_and_the_next_one_keeps_the_owner(
-    world: World,
-) -> None:
-    cluster, rest = world.cluster, world.cluster.rest
-    gateway_beside_the_vms(world, "continuous")
-    port = f"cr-{world.udn()['router']}-ext"
-    with fast_detection(cluster), power_of(cluster, B) as power:
-        with playing(cluster, sessions_of(world)) as traffic:
-            rest.wait("the copy in step", world.path, in_step)
-            with no_controller(cluster):
-                time.sleep(ALONE_S)
-                with traffic.move():
-                    power.cut()
-                    eventually("C has the gateway", lambda: owns_in_sb(cluster, port, C))
-                traffic.pause()
-            rest.wait("C above all", world.path, lambda udn: bool(first(udn) == C))
-            with traffic.move():
-                power.restore()
-                back = rest.wait("the copy back in step", world.path, in_step, 60)
-            traffic.assert_all_survived()
-        assert (back["owner"], first(back)) == (C, C)
-
-
-def first(udn: Any) -> str:
-    """The chassis of the highest priority."""
-    return str(max(udn["members"], key=lambda member: member["priority"])["chassis"])
 
 
 def test_without_replication_they_die_with_the_node(each_world: World) -> None:
