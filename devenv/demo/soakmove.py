@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from devenv.demo import rest, soakfaults
+from devenv.demo.crash import in_step
 from devenv.demo.moves import BROKEN
 from devenv.demo.soakplan import LATE_S, Step
 from devenv.demo.stage import ANCHOR, SWITCH, Stage, addresses
@@ -254,11 +255,6 @@ def agents_up(answer: Any) -> bool:
 def first(udn: Any) -> str:
     """The chassis of the highest priority in the UDN's record."""
     return str(max(udn["members"], key=lambda member: member["priority"])["chassis"])
-
-
-def in_step(udn: Any) -> bool:
-    """Every standby of the UDN holds what its owner holds."""
-    return bool(udn["standbys"]) and all(one["state"] == "in-step" for one in udn["standbys"])
 
 
 def wait_over(what: str, path: str, holds: Callable[[Any], bool], timeout_s: float) -> Any:

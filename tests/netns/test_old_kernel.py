@@ -15,6 +15,7 @@ from ovnmig.core.transfer import Counts, TransferState, TransferStatus
 from ovnmig.drivers.node_agent import NodeAgents
 from tests.bench.conntrack import sessions
 from tests.netns.nodes import eventually, reached, site
+from tests.netns.test_agent_keep import holds
 from tests.netns.test_agent_transfer import A_ZONE, B_ZONE, drop, fill, held, some
 
 OLD = ("setarch", platform.machine(), "--uname-2.6")
@@ -48,21 +49,15 @@ def test_agents_move_their_zone_and_leave_the_neighbours_alone() -> None:
         fill(where, "a", NEIGHBOUR, some(0, 200))
         fill(where, "b", NEIGHBOUR, some(0, 200))
 
-        async def until(count: int) -> int:
-            async def ask() -> int:
-                return len(held(where, "b", B_ZONE))
-
-            return await eventually(ask, lambda found: found == count)
-
         async def scenario(agents: NodeAgents) -> TransferStatus:
             await eventually(lambda: agents.node("a"))
             await eventually(lambda: agents.node("b"))
             await agents.start_transfer("a", where.order())
             await reached(agents, "a", "m1", TransferState.IN_STEP)
             drop(where, "a", A_ZONE, some(0, 100))
-            await until(200)
+            await holds(where, 200)
             drop(where, "b", B_ZONE, some(100, 150))
-            await until(200)
+            await holds(where, 200)
             return await agents.finish_transfer("a", "m1")
 
         final = where.drive(scenario)
